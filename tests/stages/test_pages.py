@@ -13,7 +13,7 @@ from rs_bpe import openai
 from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import Context, DefinitionError, Page, Tooli
-from tooli.annotations import Destructive
+from tooli.annotations import Destructive, ReadOnly
 from tooli.core.call import Call, Failed, Ok
 from tooli.errors import InternalError
 from tooli.records.call_options import read_result_options
@@ -541,17 +541,55 @@ def test_limit_below_an_envelope_without_a_result_is_refused(
     assert ran == [True]
 
 
+def returning(result: Any, annotation: Any = Any, ran: list[bool] | None = None) -> Any:
+    def tool():
+        """Return a result."""
+        if ran is not None:
+            ran.append(True)
+        return result
+
+    tool.__annotations__["return"] = annotation
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("result", "annotation", "paginated"),
+    [
+        (ROWS, Any, False),
+        (ROWS, Any, 5),
+        ({"a": "x" * 500}, Any, False),
+        ("x" * 500, str, False),
+        (10**18, int, False),
+        (None, None, False),
+    ],
+)
+def test_answer_of_a_command_with_effects_is_not_lost(
+    result: Any, annotation: Any, paginated: Any
+) -> None:
+    """A limit that is too small for the answer is refused before the command runs."""
+    app, ran = Tooli("app"), list[bool]()
+    app.command("tool", paginated=paginated)(returning(result, annotation, ran))
+    app.command("other")(returning(None))
+    for limit in range(20, 400, 7):
+        ran.clear()
+        error = invoke(app, "tool", "--max-tokens", str(limit), "--json").error
+        assert bool(ran) == (error is None), (limit, error)
+    assert ran
+
+
 @pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
 @pytest.mark.parametrize(("unit", "limit"), [("bytes", 200), ("tokens", 80)])
 def test_limit_below_a_cut_answer_is_an_error_that_names_the_limit(
     result: Any, unit: str, limit: int
 ) -> None:
-    app = make_sized(result)
+    app = Tooli("app")
+    app.command("tool", annotations=ReadOnly)(returning(result))
+    app.command("other")(returning(None))
     error = invoke(app, "tool", f"--max-{unit}", str(limit), "--json").error
     assert error is not None
     assert (error["code"], error["field"]) == ("E1007", f"max_{unit}")
     assert error["message"].endswith("The command has run.")
-    assert error["suggestion"]["applicability"] == "maybe_incorrect"
+    assert error["suggestion"]["applicability"] == "machine_applicable"
     again = invoke(app, *error["suggestion"]["argv"][1:])
     assert again.ok and again.result  # it shows a part of the result, not an empty answer
     if not isinstance(result, dict):  # an object is suggested whole
@@ -574,7 +612,11 @@ def test_limit_that_the_caller_did_not_set_is_never_an_error() -> None:
 
 @pytest.mark.parametrize("tool", ["tool", "stream"])
 def test_empty_list_within_the_limit_is_not_truncated(tool: str) -> None:
-    done = invoke(make_sized([]), tool, "--max-bytes", "100", "--json")
+    app = make_sized([])
+    app.command("read", annotations=ReadOnly)(returning([]))
+    name = "read" if tool == "tool" else tool
+    limit = "100" if tool == "tool" else "600"
+    done = invoke(app, name, "--max-bytes", limit, "--json")
     assert done.ok
     assert done.result == []
     assert "truncated" not in done.envelope["meta"]

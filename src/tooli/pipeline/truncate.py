@@ -84,6 +84,22 @@ def draft_cut(call: Call, limit: SizeLimit) -> bytes:
     return encode(meta, []) + b" 0" * (_SHORT_RECORD_BYTES // 2)
 
 
+def draft_smallest_cut(call: Call, limit: SizeLimit) -> bytes:
+    """Return what the shortest cut answer contains beside the envelope."""
+    count = 10_000_000  # of records or characters
+    truncated = {"shown": 0, "total": count, "by": limit.option, "needs": count}
+    meta: JsonObject = {"result": [], "truncated": {**truncated, "unit": "characters"}}
+    if not call.caller.owns_process:
+        meta["page"] = {"next_cursor": _SAMPLE_CURSOR, "total": count}
+        return encode(meta, [])
+    steps = [
+        larger_budget_step(call, limit.option, count, ""),
+        next_page_step(call, _SAMPLE_CURSOR),
+    ]
+    meta["next"] = [{"argv": step.get("argv")} for step in steps]
+    return encode(meta, [])
+
+
 class _Truncation:
     def __init__(self, call: Call, flow: RecordFlow, outcome: Outcome) -> None:
         self.call = call

@@ -11,6 +11,7 @@ from tooli.pipeline.truncate import (
     NO_LIMIT,
     draft_answer,
     draft_cut,
+    draft_smallest_cut,
     larger_budget_step,
     next_page_step,
     set_truncated_meta,
@@ -18,7 +19,8 @@ from tooli.pipeline.truncate import (
     truncate_result,
 )
 from tooli.records.record_flow import RecordProcessor, as_records
-from tooli.records.size_limits import CALLER_LIMIT, exceeded_limit, size_limits
+from tooli.records.size_limits import CALLER_LIMIT, SizeLimit, exceeded_limit, size_limits
+from tooli.schema.tool_reader import return_annotation
 from tooli.storage.page_window import PageWindow
 
 TYPE_CHECKING = False
@@ -108,15 +110,33 @@ def limit_size(call: Call) -> StageRun:
 
 
 def _check_limits(call: Call, flow: RecordFlow) -> None:
-    """Raise an InputError (E1007) if a limit is too small even for an answer without a result."""
+    """Raise an InputError (E1007) if a limit is too small even for an answer without a result.
+
+    The answer of a command with effects must not be lost when it has run. Therefore such a command
+    needs room for an answer that is cut, if its result may be long.
+    """
     if flow.is_streamed or not flow.result_options.has_explicit_size_limit:
         return
     smallest = draft_envelope(Ok(None), call)
-    found = exceeded_limit(size_limits(flow.result_options), smallest)
+    limits = size_limits(flow.result_options)
+    found = exceeded_limit(limits, smallest)
+    behavior = call.tool.behavior
+    if found is None and limits and not (behavior.read_only or behavior.idempotent):
+        found = exceeded_limit(limits, smallest + _room_for_result(call, limits[0]))
     if found is not None:
         limit = found[0]
         needed = limit.required(smallest + draft_cut(call, limit))
         raise small_limit_error(call, flow, limit, needed, has_run=False)
+
+
+def _room_for_result(call: Call, limit: SizeLimit) -> bytes:
+    """Return what an answer certainly contains beside the envelope, or what a cut one contains."""
+    annotation = return_annotation(call.tool)
+    if annotation in (None, type(None)) and not call.tool.returns_printed_text:
+        return b""
+    if annotation in (bool, int, float):
+        return b',"result":' + b"0" * 20
+    return draft_smallest_cut(call, limit)
 
 
 def _limit_document(call: Call, flow: RecordFlow, outcome: Outcome) -> Outcome:
