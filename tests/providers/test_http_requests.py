@@ -19,6 +19,7 @@ from tooli.providers.http_requests import (
     abort_connection,
     check_headers,
     check_server_url,
+    read_headers,
     read_reference,
     status_error,
 )
@@ -214,6 +215,19 @@ def test_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_reference("plain text", "P") == "plain text"
     with pytest.raises(AuthError, match="P: the secret '@/nowhere' cannot be used"):
         read_reference("@/nowhere", "P")
+
+
+@pytest.mark.parametrize("secret", ["s3cret\n", "s3\r\nX: cret", "s3\x07cret", "s3cret€"])
+def test_secret_that_no_header_can_have(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", secret)
+    with pytest.raises(AuthError, match="P: the secret in the header X-Key contains") as caught:
+        read_headers({"X-Key": "env:KEY"}, "P")
+    assert "cret" not in str(caught.value).partition("secret in")[2]
+    monkeypatch.setenv("KEY", "k")
+    assert read_headers({"X-Key": "Bearer env:KEY", "Y": "a\tb"}, "P") == {
+        "X-Key": "Bearer k",
+        "Y": "a\tb",
+    }
 
 
 def test_status_errors() -> None:

@@ -108,6 +108,25 @@ def read_reference(value: str, source: str) -> str:
     return f"{prefix} {secret}" if prefix else secret
 
 
+def read_headers(headers: Mapping[str, str], source: str) -> dict[str, str]:
+    """Return headers with the secrets that their values name.
+
+    Raises an AuthError if a secret cannot be read, or cannot be in a header. Its text does not
+    contain the secret, as that of `http.client` would.
+    """
+    values = {name: read_reference(value, source) for name, value in headers.items()}
+    for name, value in values.items():
+        if any(
+            [(char < " " and char != "\t") or char > "\xff" or char == "\x7f" for char in value]
+        ):
+            raise AuthError(
+                f"{source}: the secret in the header {name} contains a line break or another "
+                "character that a header cannot have",
+                suggestion=Suggestion("fix", "Correct the variable or the file, then call again."),
+            )
+    return values
+
+
 class HttpServer:
     """The server at a URL. It can be used by several threads.
 

@@ -38,7 +38,7 @@ from tooli.providers.http_requests import (
     check_headers,
     check_server_url,
     is_reference,
-    read_reference,
+    read_headers,
     status_error,
 )
 from tooli.providers.provider import Provider, described_tool, hinted_behavior
@@ -117,7 +117,7 @@ class RemoteProvider(Provider):
         self._lock = RLock()
 
     def _read_headers(self) -> dict[str, str]:
-        return {name: read_reference(value, self._source) for name, value in self._headers.items()}
+        return read_headers(self._headers, self._source)
 
     # -------------------------------------------------------------- the list of commands
 

@@ -13,6 +13,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from threading import Event, Lock, RLock, Thread
 from time import monotonic
 from typing import Any
@@ -28,6 +29,7 @@ from tooli.providers.http_requests import (
     HttpServer,
     check_headers,
     check_server_url,
+    read_headers,
     read_reference,
 )
 from tooli.providers.mcp_client.http_endpoint import (
@@ -307,11 +309,7 @@ class MCPProvider(Provider):
             return _ProcessTransport(
                 self._source, self.command, self._env, self._cwd, session.receive, session.end
             )
-
-        def read_headers() -> dict[str, str]:
-            return {n: read_reference(v, self._source) for n, v in self._headers.items()}
-
-        server = HttpServer(self.url, read_headers)
+        server = HttpServer(self.url, partial(read_headers, self._headers, self._source))
         return HttpEndpoint(self._source, server, session.receive, session.end)
 
     def _error(self, reason: str, session: ServerSession) -> ToolError:
