@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import pytest
 import typer
 
 from tooli import Tooli
-from tooli.testing import invoke
+from tooli.testing import Case, assert_parity, invoke
 
 
 def make_app() -> Tooli:
@@ -55,3 +56,35 @@ def test_flag_that_nobody_gives_is_suggested_without_a_value(
 def test_answer_that_equals_the_default_is_kept() -> None:
     suggestion = suggestion_of("init", "--name", "demo", "--size", "x", "--json")
     assert suggestion["argv"] == ["shop", "init", "--name", "demo", "--size", "<size>", "--json"]
+
+
+@pytest.mark.parametrize("prompt_required", [True, False])
+def test_default_of_a_question_is_never_taken_without_an_answer(prompt_required: bool) -> None:
+    app = Tooli("shop")
+
+    question: Any = typer.Option("demo", prompt="Your name", prompt_required=prompt_required)
+
+    @app.command()
+    def init(
+        name: str = question,
+        size: Annotated[int, typer.Option(prompt="How many?")] = 3,
+    ) -> str:
+        return f"{name} {size}"
+
+    required = ["name", "size"] if prompt_required else ["size"]
+    complete = assert_parity(app, Case("init", {"name": "Ada", "size": 2}))
+    assert complete["result"] == "Ada 2"
+    partial = assert_parity(app, Case("init", {"size": 2}))
+    assert partial["ok"] is not prompt_required
+    missing = assert_parity(app, Case("init"))["error"]
+    assert (missing["code"], missing["field"]) == ("E1002", required[0])
+    schema = json.loads(invoke(app, "init", "--schema").stdout)["input_schema"]
+    assert schema["required"] == required
+    assert ("default" in schema["properties"]["name"]) is not prompt_required
+    shown = "--name=<str>" if prompt_required else "[--name=demo:str]"
+    assert f"{shown} --size=<int>" in invoke(app, "init", "--help-agent").stdout
+
+
+def test_flag_of_a_question_is_shown_as_required() -> None:
+    assert "clear --really|--no-really" in invoke(make_app(), "clear", "--help-agent").stdout
+    assert "show --all" in invoke(make_app(), "show", "--help-agent").stdout

@@ -43,8 +43,6 @@ from tooli.core import Record
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
 from tooli.pipeline import load_location
-from tooli.pipeline.drivers import run
-from tooli.pipeline.present import Presented
 from tooli.schema.tool_reader import declares_result
 
 TYPE_CHECKING = False
@@ -453,7 +451,8 @@ class CommandOutput:
             from tooli.cli.outcome_writer import write_outcome
 
             return write_outcome(self, outcome, call)
-        document = Presented(outcome, call, invocation.milliseconds).envelope_json()
+        present = load_location("tooli.pipeline.present:Presented")
+        document: bytes = present(outcome, call, invocation.milliseconds).envelope_json()
         if len(document) > SMALL_DOCUMENT_BYTES and invocation.maybe_agent:
             from tooli.cli.document_limits import limit_document
 
@@ -571,6 +570,7 @@ def run_invocation(output: CommandOutput) -> int:
         from tooli.cli.outcome_writer import run_streaming
 
         return run_streaming(output, call, stages)
+    run = load_location("tooli.pipeline.drivers:run")
     return output.write_outcome(capture_outcome(lambda: run(call, stages)), call)
 
 

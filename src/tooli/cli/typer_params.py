@@ -178,9 +178,9 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
     required = default is ... and not has_factory and not param.is_omittable
     default = None if has_factory else default
     if not required and default is not None:
-        from tooli.core.secret_fields import documented_default
+        from tooli.core.secret_fields import public_default
 
-        is_secret = documented_default(param) is MISSING
+        is_secret = public_default(param) is MISSING
         settings["show_default"] = not is_secret and str(getattr(default, "value", default))
     if is_structured(shape):
         settings.setdefault("metavar", "JSON")

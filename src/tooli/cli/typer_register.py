@@ -34,7 +34,6 @@ from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.command_route import CommandRun, current_run
 from tooli.core.tool import ConversionError, check_path_size
 from tooli.errors import DefinitionError, InputError, Suggestion
-from tooli.pipeline.drivers import bind_arguments, run, stream
 from tooli.providers.command_routes import read_callback
 from tooli.providers.only_tool import make_group
 from tooli.schema import Converted, RawText
@@ -141,6 +140,8 @@ def _typer_callback(fn: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(fn)
     def callback(**values: object) -> object:
+        from tooli.pipeline.drivers import bind_arguments
+
         arguments = _collect_arguments(tool, values, {})
         try:
             bound = bind_arguments(Call(tool, arguments, Caller("cli"), []))
@@ -299,6 +300,8 @@ class TyperRun(CommandRun):
         Depending on the mode, its outcome is written or stored. After a failure Typer ends the
         line without the result callback.
         """
+        from tooli.pipeline.drivers import run, stream
+
         output = self.output
         invocation = output.invocation
         arguments = _collect_arguments(tool, values, invocation.line.dotted)
@@ -337,6 +340,7 @@ def call_tool(app: App, registration: Registration, values: dict[str, object]) -
     typer_run = _command_line()
     if typer_run is None:  # inside an app that is not a Tooli app: exceptions are raised unchanged
         from tooli.config import load_security_settings
+        from tooli.pipeline.drivers import run
 
         load_security_settings(app._state)
         tool = registration.tool((registration.command_name,), after_callbacks=True)

@@ -48,7 +48,15 @@ def may_contain_secret(param: Param) -> bool:
 
 
 def documented_default(param: Param) -> Any:
-    """Return the default that documents may show; MISSING if there is none or it is a secret.
+    """Return the default that documents show; MISSING if there is none or it is a secret.
+
+    The default of a required parameter is the one of a question to a person. It is not shown.
+    """
+    return MISSING if param.required else public_default(param)
+
+
+def public_default(param: Param) -> Any:
+    """Return the default; MISSING if there is none or it is a secret.
 
     The location of a secret may be shown.
     """

@@ -219,6 +219,8 @@ def _format_parameter(param: Param) -> str:
     if param.is_flag:
         negation = "".join([f"/{flag}" for flag in param.negations[:1] if param.default is True])
         dots = "..." if param.option_kwargs.get("count") else ""
+        if param.required:  # Typer asks for it
+            return "|".join([_display_name(param), *param.negations[:1]])
         return f"[{_display_name(param)}{negation}]{dots}"
     notation = _value_notation(param)
     if param.kind == "argument":

@@ -234,7 +234,7 @@ def _to_call_param(param: Param) -> Param:
         default=default,
         required=required,
         exact_type=None,
-        has_valid_default=default is None,
+        has_valid_default=default is None and not required,
     )
 
 

@@ -403,8 +403,7 @@ def read_param(name: str, annotation: object, default: object) -> Param:
         info = to_param_info(default)
         if info is not None:
             default = MISSING if info.default is ... else info.default
-    is_required = default is MISSING and "default_factory" not in field_keywords
-    kind = "argument" if is_required else "option"
+    kind = "argument" if _is_required(default, "argument", field_keywords) else "option"
     decls: tuple[str, ...] = ()
     keywords: Mapping[str, Any] = field_keywords
     if info is not None:
@@ -424,12 +423,13 @@ def read_param(name: str, annotation: object, default: object) -> Param:
     flags, negations = _option_flags(name, shape, decls, keywords) if kind == "option" else ((), ())
     if kind == "option" and (not flags or (decls and any([d.isidentifier() for d in decls]))):
         is_fast_path = False
+    required = _is_required(default, kind, keywords)
     return Param(
         name=name,
         shape=shape,
         annotation=refined if refined is not None else annotation,
         kind=kind,
-        required=default is MISSING and "default_factory" not in keywords,
+        required=required,
         default=default,
         flags=flags,
         negations=negations,
@@ -438,9 +438,19 @@ def read_param(name: str, annotation: object, default: object) -> Param:
         option_kwargs=keywords,
         is_fast_path=is_fast_path,
         exact_type=_exact_type(shape, keywords, refined or constraints or None),
-        has_valid_default=_is_valid_default(shape, keywords, default, refined),
+        has_valid_default=not required and _is_valid_default(shape, keywords, default, refined),
         constraints=constraints,
     )
+
+
+def _is_required(default: object, kind: str, keywords: Mapping[str, Any]) -> bool:
+    """True if a call must give the value: it has no default, or Typer asks for it.
+
+    The default of a question is what a person may accept. It is never taken without an answer.
+    """
+    if kind == "option" and keywords.get("prompt") and keywords.get("prompt_required", True):
+        return True
+    return default is MISSING and "default_factory" not in keywords
 
 
 def _shape_of_default(default: object) -> Shape:
