@@ -142,6 +142,10 @@ def test_samples_of_a_schema(part: dict[str, Any]) -> None:
     parts["tree"] = {"type": "object", "properties": {}, "required": ["a", "b"]}
     parts["tree"]["properties"] = {name: {"$ref": "#/$defs/tree"} for name in ("a", "b")}
     app = make_app({"properties": {"a": part}, "required": ["a"], "$defs": parts})
-    for line in (["generate-skill"], ["--agent-manifest"], ["docs", "man"], ["find", "--help"]):
+    lines = [["generate-skill"], ["--agent-manifest"], ["docs", "man"], ["find", "--help"]]
+    if app.catalog.problems:  # a tool with an invalid schema is left out
+        assert part == {"type": "number", "multipleOf": 0}
+        lines.pop()
+    for line in lines:
         found = invoke(app, *line)
         assert (found.exit_code, len(found.stdout) < 1_000_000) == (0, True), found.stderr
