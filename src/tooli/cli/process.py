@@ -515,8 +515,8 @@ def program_argv() -> tuple[str, ...]:
 
 # ------------------------------------------------------------------ time limit
 
-EXIT_GRACE_SECONDS = 0.5
-"""Seconds that a process has to exit after its time limit has expired."""
+INTERRUPT_GRACE_SECONDS = 0.5  # for an interrupted function, until the process exits
+EXIT_GRACE_SECONDS = 2.0  # long: once Python clears its modules, no handler sets the exit code
 
 
 class Deadline:
@@ -557,12 +557,12 @@ class Deadline:
             self.is_exiting = True
             if self.timeout and _is_top_level():
                 remaining = max(self.timeout - elapsed_ms() / 1000, 0.01)
-                self.schedule(remaining + EXIT_GRACE_SECONDS)
+                self.schedule(remaining + EXIT_GRACE_SECONDS, EXIT_GRACE_SECONDS)
             else:
                 self.schedule(0.0)  # code above the app may catch the exit and continue
 
-    def schedule(self, delay: float) -> None:
-        """Start the timer, which fires repeatedly; with 0.0, stop it."""
+    def schedule(self, delay: float, interval: float = INTERRUPT_GRACE_SECONDS) -> None:
+        """Start the timer, which fires again after each interval; with 0.0, stop it."""
         if not hasattr(signals, "setitimer") or not (delay or self._is_armed):
             return
         try:
@@ -572,7 +572,7 @@ class Deadline:
                     signals.signal(signals.SIGALRM, previous)
                     return
             self._is_armed = delay > 0
-            signals.setitimer(signals.ITIMER_REAL, delay, EXIT_GRACE_SECONDS if delay else 0.0)
+            signals.setitimer(signals.ITIMER_REAL, delay, interval if delay else 0.0)
             if not delay:
                 signals.signal(signals.SIGALRM, signals.SIG_DFL)
         except ValueError:
