@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tooli import InputError, Tooli
 from tooli.core.call import Caller
+from tooli.core.tool import Tool
+from tooli.providers import Provider
 from tooli.serving.dispatcher import (
     ToolDispatcher,
     check_rate_limit,
@@ -47,6 +50,26 @@ def test_tools_include_commands_that_are_added_later() -> None:
     app.command("late")(lambda: 1)
     assert "late" in dispatcher.tools
     assert (dispatcher.name, dispatcher.version) == ("shop", "1")
+
+
+def test_invalid_definition_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+    class Partial(Provider):
+        name = "partial"
+        problems: Mapping[str, str] = {"a": "it is torn"}
+
+        def tools(self) -> list[Tool]:
+            return []
+
+    provider = Partial()
+    app = Tooli("app")
+    app.add_provider(provider)
+    dispatcher = ToolDispatcher(app)
+    for text, reports in (("it is torn", 1), ("it is torn", 0), ("it is wet", 1), ("it is wet", 0)):
+        provider.problems = {"a": text}
+        app._state.mounts[0].reload()
+        app._state.invalidate()
+        assert list(dispatcher.tools) == []
+        assert capsys.readouterr().err.count(f"a: {text}") == reports
 
 
 def test_prepared_call_returns_its_result() -> None:

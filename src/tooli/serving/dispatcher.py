@@ -96,6 +96,7 @@ class ToolDispatcher:
         self._failures = MemoryFailureHistory()
         self._revision = -1
         self._cache: dict[object, Any] = {}
+        self._reported: Mapping[str, None] = {}  # the invalid definitions, after the last report
 
     def make_verifier(self, settings: SecuritySettings) -> TokenVerifier | None:
         """Return the verifier for callers' tokens, or None if the settings define none."""
@@ -140,8 +141,11 @@ class ToolDispatcher:
                 mount.watch()
         catalog = self.app.catalog
         tools = tools_by_safe_name(catalog)
-        for problem in catalog.problems.values():
-            report_invalid_definition(problem)
+        problems = dict.fromkeys(map(str, catalog.problems.values()))
+        for problem in problems:
+            if problem not in self._reported:  # a problem that stays is not reported again
+                report_invalid_definition(problem)
+        self._reported = problems
         return tools
 
     def find_scopes(self) -> frozenset[str]:
@@ -266,7 +270,7 @@ def require_package(package: str, message: str, fix: str) -> None:
         raise DependencyError(message, suggestion=Suggestion("fix", fix))
 
 
-def report_invalid_definition(problem: DefinitionError) -> None:
+def report_invalid_definition(problem: str) -> None:
     """Write a warning about a command with an invalid definition to stderr, if it is open."""
     try:
         sys.stderr.write(f"Warning: invalid definition: {problem}\n")
