@@ -305,7 +305,6 @@ def test_problems_of_known_parameters_are_left_out() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"type": "text"},
         {"$ref": "other.json"},
         {"type": "string", "pattern": "(?<a>x)["},
         {"$ref": "#/properties/a"},

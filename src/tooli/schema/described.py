@@ -480,10 +480,12 @@ class SchemaCheck:
         kept = {new: old for new, old in self._renamed.items() if new not in renamed.values()}
         all_fixed = {**self._fixed, **{self._renamed.get(n, n): v for n, v in fixed.items()}}
         all_hidden = self.hidden.union(hidden, renamed.values())
-        taken = {**kept, **merged}
-        return SchemaCheck(
-            self._schema, self._source, self.takes_extra, taken, all_fixed, all_hidden
-        )
+        return self._copy({**kept, **merged}, all_fixed, all_hidden)
+
+    def _copy(
+        self, renamed: Mapping[str, str], fixed: Mapping[str, object], hidden: frozenset[str]
+    ) -> SchemaCheck:
+        return SchemaCheck(self._schema, self._source, self.takes_extra, renamed, fixed, hidden)
 
     def find_problems(
         self, arguments: Mapping[str, object], known: Collection[str]

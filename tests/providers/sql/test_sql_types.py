@@ -119,9 +119,11 @@ def test_schemas() -> None:
 def test_the_check_knows_the_names_of_a_transform() -> None:
     parameters = (Parameter("from_day", "date"), Parameter("n", "int"))
     schema = {"properties": {"from_day": {}, "n": {}}}
-    check = ParameterCheck(parameters, schema, "tool").with_names({"day": "from_day"}, {"n": "x"})
+    plain = ParameterCheck(parameters, schema, "tool")
+    check = plain.with_names({"day": "from_day"}, {"n": "x"}, ("n",))
     for copied in (check, pickle.loads(pickle.dumps(check)), copy.deepcopy(check)):
         problems = list(copied.find_problems({"day": "x"}, ()))
         assert [(code, field) for code, field, _ in problems] == [("E1003", "day"), ("E1003", "n")]
         assert problems[0][2].startswith("'day' must be a date")
+        assert copied.hidden == {"n", "from_day"}
     assert list(check.find_problems({"day": "x"}, ("day", "n"))) == []

@@ -276,16 +276,19 @@ class ParameterCheck(SchemaCheck):
         source: str,
         renamed: Mapping[str, str] | None = None,
         fixed: Mapping[str, object] | None = None,
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(schema, source, False, renamed, fixed)
+        super().__init__(schema, source, False, renamed, fixed, hidden)
         self._parameters = parameters
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        fields = (self._parameters, self._schema, self._source, self._renamed, self._fixed)
-        return ParameterCheck, fields
+        names = (self._renamed, self._fixed, self.hidden)
+        return ParameterCheck, (self._parameters, self._schema, self._source, *names)
 
-    def _copy(self, renamed: Mapping[str, str], fixed: Mapping[str, object]) -> ParameterCheck:
-        return ParameterCheck(self._parameters, self._schema, self._source, renamed, fixed)
+    def _copy(
+        self, renamed: Mapping[str, str], fixed: Mapping[str, object], hidden: frozenset[str]
+    ) -> ParameterCheck:
+        return ParameterCheck(self._parameters, self._schema, self._source, renamed, fixed, hidden)
 
     def _validate(self, arguments: JsonObject) -> Sequence[SchemaProblem]:
         found: list[SchemaProblem] = []
