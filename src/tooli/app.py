@@ -294,17 +294,14 @@ class Tooli(_TyperPlaceholder):
         """Add the commands of another app in this process, as `add_typer` does."""
         self.add_typer(app, **({} if namespace is None else {"name": namespace}))
 
-    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
-        """Register a function as an MCP resource.
-
-        The URI may be a template with the function's parameters, such as `notes://{id}`.
-        """
+    def resource(self, uri: str | None = None, **kw: Unpack[ResourceOptions]) -> Callable[[F], F]:
+        """Register a function as a resource; the URI may be a template: `notes://{id}`."""
         from tooli.providers.resources import resource_decorator
 
-        return resource_decorator(self._state, uri, options)
+        return resource_decorator(self._state, uri, kw)
 
     def prompt(self, name: str | None = None, **options: Unpack[PromptOptions]) -> Callable[[F], F]:
-        """Register a function as an MCP prompt."""
+        """Register a function as a prompt: messages that a client fills in."""
         from tooli.providers.resources import prompt_decorator
 
         return prompt_decorator(self._state, name, options)
@@ -427,19 +424,13 @@ class Tooli(_TyperPlaceholder):
         return Catalog(*read_all_tools(build_command_tree(self)))
 
     def builtins(self, name: str | None = None) -> Tooli:
-        """Return an app with the built-in commands.
-
-        If `name` is a group, such as `mcp`, the app has only that group; else all other commands.
-        """
+        """Return an app with the built-in commands, or with those of one group, such as `mcp`."""
         from tooli.builtins import build_builtin_app
 
         return build_builtin_app(self, Tooli, name)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool with this name, or None.
-
-        A name is `find-files` or `find_files`; in a group `users.create` or `users create`.
-        """
+        """Return the tool `find-files` or `find_files`, in a group `users.create`, or None."""
         tree = build_command_tree(self)
         found = tree.find(name)
         return None if found is None else self._resolve_handoffs(found[1].tool(found[0], tree))
@@ -482,6 +473,22 @@ class Tooli(_TyperPlaceholder):
         """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._python_surface().astream(tool_name, **arguments)
 
+    def list_resources(self) -> list[dict[str, Any]]:
+        """Return the descriptions of the resources: their URIs or URI templates."""
+        return self._python_surface().list_resources()
+
+    def list_prompts(self) -> list[dict[str, Any]]:
+        """Return the descriptions of the prompts: their names and arguments."""
+        return self._python_surface().list_prompts()
+
+    def read_resource(self, uri: str) -> TooliResult[Any]:
+        """Read a resource, with the checks of a call."""
+        return self._python_surface().read_resource(uri)
+
+    def get_prompt(self, name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """Fill in a prompt, with the checks of a call; the result has its messages."""
+        return self._python_surface().get_prompt(name, **arguments)
+
     def options(
         self, *, caller: str | None = None, **options: Unpack[CallOptions]
     ) -> PythonSurface:
@@ -511,10 +518,7 @@ class Tooli(_TyperPlaceholder):
 
     @property
     def commands(self) -> GroupAccessor:
-        """The commands as attributes, whatever their names: `app.commands.find("*.py")`.
-
-        `app.find_files(…)` is a short form for names that are not attributes of the app.
-        """
+        """The commands as attributes, whatever their names: `app.commands.find("*.py")`."""
         return self._python_surface().commands
 
     def _python_surface(self) -> PythonSurface:

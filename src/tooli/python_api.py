@@ -16,7 +16,7 @@ from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.current_caller import current_caller
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.detect import category_of, sanitize_value
-from tooli.errors import DefinitionError
+from tooli.errors import DefinitionError, ToolError
 from tooli.pipeline.drivers import ONLY_BIND
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.serving.dispatcher import unknown_tool_error
@@ -25,12 +25,13 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from types import ModuleType
     from typing import Any
 
     from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Outcome
-    from tooli.core.protocols import App
-    from tooli.errors import ToolError
+    from tooli.core.protocols import App, JsonObject
+    from tooli.core.tool import Tool
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
 
@@ -99,6 +100,51 @@ class PythonSurface:
         """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._prepare(tool_name, arguments).aitems()
 
+    def list_resources(self) -> list[JsonObject]:
+        """Return the descriptions of the resources: their URIs or URI templates."""
+        return _served_functions().list_resources(self._app)
+
+    def list_prompts(self) -> list[JsonObject]:
+        """Return the descriptions of the prompts: their names and arguments."""
+        return _served_functions().list_prompts(self._app)
+
+    def read_resource(self, uri: str) -> TooliResult[Any]:
+        """Read a resource. Never raises: a failure is in the result."""
+        return self._prepare_resource(uri).result()
+
+    async def aread_resource(self, uri: str) -> TooliResult[Any]:
+        """Read a resource from async code."""
+        return await self._prepare_resource(uri).aresult()
+
+    def get_prompt(self, prompt_name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """Fill in a prompt. Never raises: a failure is in the result."""
+        return self._prepare_prompt(prompt_name, arguments).result()
+
+    async def aget_prompt(self, prompt_name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """Fill in a prompt from async code."""
+        return await self._prepare_prompt(prompt_name, arguments).aresult()
+
+    def _prepare_resource(self, uri: str) -> PreparedCall:
+        return self._prepare_served(lambda: _served_functions().resource_call(self._app, uri))
+
+    def _prepare_prompt(self, name: str, arguments: dict[str, Any]) -> PreparedCall:
+        find_prompt = _served_functions().prompt_request
+        return self._prepare_served(lambda: (find_prompt(self._app, name), arguments))
+
+    def _prepare_served(self, find: Callable[[], tuple[Tool, dict[str, Any]]]) -> PreparedCall:
+        """Return the call of a resource or a prompt."""
+        started = perf_counter()
+        try:
+            tool, arguments = find()
+        except ToolError as error:
+            return self._failing_call(error)
+        from tooli.records.call_options import build_options
+
+        options, problems = build_options({**self._options})
+        caller, session = self._identify_caller(), self._session_fields()
+        call = Call(tool, arguments, caller, [], options, problems=problems, **session)
+        return PreparedCall(*self._app.prepare(call), started)
+
     def _prepare(self, name: str, arguments: dict[str, object]) -> PreparedCall:
         started = perf_counter()
         state = self._state
@@ -162,6 +208,13 @@ class PythonSurface:
 
         call = make_placeholder_call(self._app._state, self._identify_caller())
         return PreparedCall(call, (fail,), perf_counter())
+
+
+def _served_functions() -> ModuleType:
+    """Return the module for resources and prompts, which most programs do not need."""
+    from tooli.serving import served_functions
+
+    return served_functions
 
 
 class ToolAccessor:

@@ -1,4 +1,4 @@
-"""Resources and prompts: URI templates, registration, arguments, MIME types, completions."""
+"""Resources and prompts: URI templates, registration, arguments, MIME types."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tooli.pipeline.drivers import run
 from tooli.providers.resources import (
     UriTemplate,
     collect_prompts,
-    completion_candidates,
-    filter_matches,
     find_resource,
     guess_mime_type,
     iter_resources,
@@ -412,34 +410,6 @@ def test_explicit_mime_type_precedes_uri_and_annotation() -> None:
     app.resource("n://c")(text)
     mime_types = [resource.mime_type for resource in iter_resources(app)]
     assert mime_types == ["text/markdown", "text/x-own", "text/plain"]
-
-
-def test_completion_candidates_come_from_the_parameter_type() -> None:
-    app = Tooli("app")
-
-    @app.prompt()
-    def p(color: Color, many: list[Color], kind: Literal["a", "b"], flag: bool, text: str) -> str:
-        return ""
-
-    tool = collect_prompts(app)["p"].tool(app._state)
-
-    def complete(name: str) -> list[str]:
-        return filter_matches(completion_candidates(tool.param(name), None, "", {}), "")
-
-    assert complete("color") == complete("many") == ["red", "green"]
-    assert complete("kind") == ["a", "b"]
-    assert complete("flag") == ["true", "false"]
-    assert complete("text") == []
-    assert completion_candidates(None, None, "", {}) == ()
-
-
-def test_completion_candidates_of_the_author_are_filtered() -> None:
-    assert completion_candidates(None, ["x"], "", {}) == ["x"]
-    assert completion_candidates(None, lambda text: [text * 2], "ab", {}) == ["abab"]
-    assert completion_candidates(None, lambda text, given: [given["a"]], "", {"a": "1"}) == ["1"]
-    words = ["Paris", "Park", "Rome", "Upper Park", "Park"]
-    assert filter_matches(words, "par") == ["Paris", "Park", "Upper Park"]
-    assert filter_matches([1, 12, 21], "1") == ["1", "12", "21"]
 
 
 def test_permissions_of_the_app_apply_to_resources(tmp_path: pathlib.Path) -> None:

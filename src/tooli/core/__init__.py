@@ -98,7 +98,7 @@ BUILTIN_COMMANDS = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
         *("skills", "detect-context", "doctor", "config", "approvals", "audit", "idempotency"),
-        "tooli",
+        *("resources", "prompts", "tooli"),
     )
 )
 """Names of the built-in commands. An app's own command of the same name takes precedence.

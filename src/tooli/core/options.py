@@ -467,7 +467,7 @@ def _panel_flags(option: Option) -> list[str]:
 BUILTIN_GROUPS = {
     "serve": ("mcp", "api"),
     "documents": ("generate-skill", "generate-agents-md", "docs", "export", "skills"),
-    "inspect": ("search-tools", "detect-context", "doctor", "config"),
+    "inspect": (*("search-tools", "resources", "prompts", "detect-context", "doctor", "config"),),
     "records": ("approvals", "audit", "idempotency"),
 }
 """The built-in commands by purpose, as the help lists them."""

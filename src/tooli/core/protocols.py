@@ -310,6 +310,14 @@ if TYPE_CHECKING:
             """Add another app as a group of commands."""
             ...
 
+        def list_resources(self) -> list[JsonObject]:
+            """Return the descriptions of the resources."""
+            ...
+
+        def list_prompts(self) -> list[JsonObject]:
+            """Return the descriptions of the prompts."""
+            ...
+
         def builtins(self, name: str | None = None) -> App:
             """Return an app with the built-in commands, or with those that `name` selects."""
             ...

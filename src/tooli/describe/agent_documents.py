@@ -63,6 +63,7 @@ def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
         "## Commands",
         sections.command_sections(app_info, detail, linked),
         ["## Workflows", *workflow] if workflow else [],
+        sections.served_section(app_info),
         "## Output",
         sections.response_section(app_info),
         sections.exit_code_line(),
@@ -415,6 +416,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
         "commands": {
             tool.key or tool.name: _describe_command(app_info, tool) for tool in app_info.tools
         },
+        **_served_fields(app_info),
         "compositions": [
             found.to_dict() for found in infer_compositions(app_info.program, app_info.tools)
         ],
@@ -479,5 +481,27 @@ def build_discovery(app_info: AppInfo) -> JsonObject:
             {"name": tool.key or tool.name, "description": tool.doc.summary}
             for tool in app_info.tools
         ],
+        "tools": [
+            {
+                "name": tool.key or tool.name,
+                "summary": tool.doc.summary,
+                "streaming": tool.is_streaming,
+                "session_mode": False,
+            }
+            for tool in app_info.tools
+        ],
+        **_served_fields(app_info),
         "schema": [*app_info.call_words, "--schema"],
     }
+
+
+def _served_fields(app_info: AppInfo) -> JsonObject:
+    """Return the resources and prompts, and how to read them; nothing if there are none."""
+    fields: JsonObject = {}
+    if app_info.resources:
+        fields["resources"] = list(app_info.resources)
+        fields["read_resource"] = [*app_info.builtin_argv("resources", "read"), "URI"]
+    if app_info.prompts:
+        fields["prompts"] = list(app_info.prompts)
+        fields["get_prompt"] = [*app_info.builtin_argv("prompts", "get"), "NAME", "argument=value"]
+    return fields

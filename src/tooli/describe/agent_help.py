@@ -6,6 +6,8 @@ parameters that are objects. Its start-up time is benchmarked.
 
 from __future__ import annotations
 
+import sys
+
 from tooli.core.command_words import callback_options, command_words
 from tooli.core.docstring import sanitize_doc_text
 from tooli.core.secret_fields import documented_default
@@ -33,7 +35,7 @@ from tooli.text.jsonable import is_list, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from tooli.config.app_settings import AppSettings
@@ -60,7 +62,22 @@ def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
         '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
     )
     lines += _COMMON_OPTIONS
+    lines += _served_lines(state, program)
     return "\n".join(lines)
+
+
+def _served_lines(state: AppState, program: str) -> Iterator[str]:
+    """Yield lines about the resources and prompts. An app without any has not loaded the module."""
+    if "tooli.providers.resources" not in sys.modules or state.app is None:
+        return
+    from tooli.describe.mcp_resources import prompt_usage, resource_uri
+
+    uris = [resource_uri(entry) for entry in state.app.list_resources()]
+    if uris:
+        yield f"resources: {program} resources read URI; URIs: {', '.join(uris)}"
+    prompts = [prompt_usage(entry) for entry in state.app.list_prompts()]
+    if prompts:
+        yield f"prompts: {program} prompts get {' | '.join(prompts)}"
 
 
 _COMMON_OPTIONS = (

@@ -1,4 +1,4 @@
-"""The resources and prompts of an app, as MCP clients and the web page list them."""
+"""The resources and prompts of an app, as lists and documents describe them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.providers.resources import Prompt, Resource
+
+
+def resource_uri(entry: JsonObject) -> str:
+    """Return the URI or the URI template in the description of a resource."""
+    return entry.get("uri") or entry["uriTemplate"]
+
+
+def prompt_usage(entry: JsonObject) -> str:
+    """Return the name of a prompt and its arguments, such as `review code=… [lang=…]`."""
+    words = [f"{arg['name']}=…" for arg in entry.get("arguments", ()) if arg["required"]]
+    words += [f"[{arg['name']}=…]" for arg in entry.get("arguments", ()) if not arg["required"]]
+    return " ".join([entry["name"], *words])
 
 
 def describe_resource(resource: Resource) -> JsonObject:

@@ -5,6 +5,7 @@ Sections have several levels of detail, so that a document fits its token budget
 
 from __future__ import annotations
 
+import sys
 from hashlib import sha256
 
 from tooli.core import Record
@@ -25,6 +26,7 @@ from tooli.describe.calls import (
 )
 from tooli.describe.compositions import Composition, infer_compositions
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line
+from tooli.describe.mcp_resources import prompt_usage, resource_uri
 from tooli.errors import EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
 from tooli.schema.notation import format_type
@@ -55,6 +57,8 @@ class AppInfo(Record):
     own_names: frozenset[str] = frozenset()  # the first words of its commands, hidden ones as well
     is_custom_group: bool = False  # a class of the author's decides what the words mean
     permissions: tuple[str, ...] | None = None  # the most that its commands may use; None: no limit
+    resources: tuple[JsonObject, ...] = ()  # descriptions of the resources and prompts
+    prompts: tuple[JsonObject, ...] = ()
     problems: tuple[str, ...] = ()  # what the author should correct: examples that do not work
 
     def with_command(self, words: Sequence[str]) -> AppInfo:
@@ -101,6 +105,7 @@ class AppInfo(Record):
 def collect_app_info(app: ToolSource) -> AppInfo:
     """Return the description of an app."""
     state, tree = app._state, app.tree()
+    resources, prompts = served_entries(app)
     checked = [drop_broken_examples(app, tool) for tool in app.catalog if not tool.hidden]
     return AppInfo(
         state.name,
@@ -112,10 +117,48 @@ def collect_app_info(app: ToolSource) -> AppInfo:
         own_names=frozenset(tree.names),
         is_custom_group=tree.has_dynamic_commands and tree.only_command is None,
         permissions=state.permissions,
+        resources=resources,
+        prompts=prompts,
         problems=tuple([problem for _, problems in checked for problem in problems]),
         # a plain Typer app has the options of tooli only if `tooli run` starts it
         command=state.launcher_words,
     )
+
+
+def served_entries(app: ToolSource) -> tuple[tuple[JsonObject, ...], tuple[JsonObject, ...]]:
+    """Return the descriptions of the resources and prompts of an app.
+
+    An app without any has not loaded their module.
+    """
+    served = app._state.app
+    if "tooli.providers.resources" not in sys.modules or served is None:
+        return (), ()
+    return tuple(served.list_resources()), tuple(served.list_prompts())
+
+
+def served_section(app_info: AppInfo) -> list[str]:
+    """Return the section about the resources and prompts; nothing if there are none."""
+    if not (app_info.resources or app_info.prompts):
+        return []
+    lines: list[str] = []
+    if app_info.resources:
+        read = shlex_join(app_info.builtin_argv("resources", "read"))
+        rows = [f"{code(resource_uri(r))}: {_first(r)}" for r in app_info.resources]
+        lines += [f"{code(f'{read} URI')} reads a resource:", bullets(rows)]
+    if app_info.prompts:
+        get = shlex_join(app_info.builtin_argv("prompts", "get"))
+        rows = [f"{code(prompt_usage(p))}: {_first(p)}" for p in app_info.prompts]
+        lines += [f"{code(f'{get} NAME argument=value')} fills in a prompt:", bullets(rows)]
+    return ["## Resources and prompts", *lines]
+
+
+def shlex_join(words: Iterable[str]) -> str:
+    """Return words as a command line of a POSIX shell."""
+    return " ".join(map(shell_quote, words))
+
+
+def _first(entry: JsonObject) -> str:
+    return single_line(str(entry.get("description", "")).partition("\n")[0])
 
 
 def _rejects(tool: Tool, words: tuple[str, ...]) -> bool:

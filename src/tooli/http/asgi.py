@@ -61,6 +61,7 @@ from tooli.http.readiness import Readiness
 from tooli.http.received_call import ReceivedCall, run_in_thread, run_on_loop
 from tooli.http.request_options import read_options, take_body_options
 from tooli.http.response_forms import CachedForm
+from tooli.http.served_requests import read_served_request
 from tooli.http.stream_response import (
     SSE,
     send_stream,
@@ -138,7 +139,7 @@ READY_PATH = "/ready"
 PUBLIC_PATHS = ("/", "/health", "/ready")
 """Paths that need no token, because their content is public."""
 
-CACHED_PAGES = ("/tools", "/openapi.json")
+CACHED_PAGES = ("/tools", "/openapi.json", "/resources", "/prompts")
 """Pages that clients can cache."""
 
 
@@ -306,10 +307,13 @@ class Api:
         if path == READY_PATH and method in ("GET", "HEAD"):
             await self._readiness.respond(request)
             return
-        tool = find_tool(self, request, path)
+        served = read_served_request(self, request, path)
+        tool = served or find_tool(self, request, path)
         if tool is not None and tool.lifespans:
             await self._readiness.start()  # unless a server has sent `lifespan.startup`
-        if tool is not None and method == "POST":
+        if served is not None:
+            await self._call_tool(request, served)
+        elif tool is not None and method == "POST":
             is_json = request.headers.get(b"content-type") == b"application/json"
             call = self._call_tool if is_json or not is_form(request, tool) else self._call_form
             await call(request, tool)

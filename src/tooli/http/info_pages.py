@@ -4,6 +4,8 @@
     GET /health         a health check; `readiness` answers /ready
     GET /tools          the commands, as JSON
     GET /openapi.json   the OpenAPI document
+    GET /resources      the resources, as JSON; `served_requests` reads them
+    GET /prompts        the prompts, as JSON
 
 The links of all pages are valid under the prefix at which the server is mounted.
 """
@@ -11,13 +13,12 @@ The links of all pages are valid under the prefix at which the server is mounted
 from __future__ import annotations
 
 from tooli.core.options import OPTIONS
-from tooli.describe.mcp_resources import describe_prompt, describe_resource
 from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_formats import describe_tool
 from tooli.http.call_events import has_context
 from tooli.http.html_page import read_page
 from tooli.inputs.uploads import upload_parameters
-from tooli.providers.resources import collect_prompts, iter_resources
+from tooli.serving.served_functions import list_prompts, list_resources
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ MAX_ROOT_CHARS = 200
 """Maximum length of a prefix for which the OpenAPI document is cached."""
 
 
-_PRIVATE_PATHS = ("/tools", "/openapi.json")
+_PRIVATE_PATHS = ("/tools", "/openapi.json", "/resources", "/prompts")
 _PRIVATE = ((b"cache-control", b"private, no-cache"), (b"vary", b"authorization"))
 """Headers of pages that depend on the token of the caller."""
 
@@ -47,7 +48,7 @@ class InfoPages:
     ) -> None:
         self._dispatcher = dispatcher
         self._requires_token = requires_token
-        tool_paths = ("/tools", "/openapi.json") if settings.tools else ()
+        tool_paths = _PRIVATE_PATHS if settings.tools else ()
         self._json_paths = ("/health", "/ready", *tool_paths)
         self._has_mcp = "/mcp" in settings.mounts
         self._page = read_page() if settings.page and settings.tools else None
@@ -86,6 +87,10 @@ class InfoPages:
                 "commands": [self._describe(name, tool, view) for name, tool in view.tools.items()],
                 **self._describe_served(view),
             }
+        if path == "/resources":
+            return {"resources": list_resources(self._dispatcher.app, view.shows)}
+        if path == "/prompts":
+            return {"prompts": list_prompts(self._dispatcher.app, view.shows)}
         tools = view.tools
         return build_openapi(
             state.name,
@@ -113,17 +118,8 @@ class InfoPages:
         if not self._has_mcp:
             return {}
         app = self._dispatcher.app
-        resources = [
-            describe_resource(resource)
-            for resource in iter_resources(app)
-            if view.shows(resource.tool(app._state))
-        ]
-        prompts = [
-            describe_prompt(name, prompt, prompt.tool(app._state))
-            for name, prompt in collect_prompts(app).items()
-            if view.shows(prompt.tool(app._state))
-        ]
-        return {"resources": resources, "prompts": prompts}
+        resources = list_resources(app, view.shows)
+        return {"resources": resources, "prompts": list_prompts(app, view.shows)}
 
 
 def describe_options() -> list[JsonObject]:

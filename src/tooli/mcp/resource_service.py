@@ -11,7 +11,7 @@ ToolError becomes a JSON-RPC error that contains it.
 from __future__ import annotations
 
 from tooli.annotations import ReadOnly
-from tooli.core.result_types import Audio, Embedded, Image, Message, resource_contents
+from tooli.core.result_types import Audio, Embedded, Image, resource_contents
 from tooli.core.tool import cut_text
 from tooli.describe.agent_documents import render_skill_md
 from tooli.describe.mcp_resources import describe_prompt, describe_resource
@@ -19,9 +19,9 @@ from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from tooli.mcp.service import McpRequest, unknown_name_message
-from tooli.mcp.tool_results import content_blocks
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.pipeline.drivers import is_async
+from tooli.providers.completions import completion_candidates, filter_matches
 from tooli.providers.resources import (
     BYTES_MIME,
     JSON_MIME,
@@ -29,14 +29,13 @@ from tooli.providers.resources import (
     Resource,
     UriTemplate,
     collect_prompts,
-    completion_candidates,
-    filter_matches,
     find_resource,
     iter_resources,
     texts_to_arguments,
 )
 from tooli.schema.tool_reader import read_tool
-from tooli.text.jsonable import is_list, is_object
+from tooli.serving.prompt_messages import prompt_messages
+from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
@@ -334,7 +333,7 @@ class PromptRequest(_FunctionRequest):
 
     def _build_result(self, presented: Presented) -> JsonObject:
         self._raise_failure(presented.error)
-        messages = presented.format_with(_prompt_messages)
+        messages = presented.format_with(prompt_messages)
         return {"description": self._description, "messages": messages}
 
 
@@ -406,18 +405,3 @@ def _with_guard_of(target_tool: Tool, fn: Callable[..., Any], suffix: str) -> To
 def _completion(found: list[str], to_json: Callable[[Any], str]) -> JsonObject:
     values = found[:MAX_COMPLETIONS]
     return {"values": values, "total": len(found), "hasMore": len(found) > len(values)}
-
-
-def _prompt_messages(value: object, to_json: Callable[[Any], str]) -> list[JsonObject]:
-    return [_prompt_message(part, to_json) for part in (value if is_list(value) else [value])]
-
-
-def _prompt_message(part: object, to_json: Callable[[Any], str]) -> JsonObject:
-    role, content = "user", part
-    if isinstance(part, Message):
-        role, content = part.role, part.content
-    elif is_object(part) and part.keys() == {"role", "content"}:
-        role, content = part["role"], part["content"]
-        if is_object(content) and "type" in content:
-            return part  # its content is already an MCP content block
-    return {"role": role, "content": content_blocks(content, to_json)[0]}

@@ -11,12 +11,12 @@ from __future__ import annotations
 from json import loads
 
 from tooli.core import Record
-from tooli.core.result_types import Content
 from tooli.describe.mcp_tools import ResultForm, result_form
 from tooli.errors import InternalError
 from tooli.mcp.protocol import ENVELOPE_KEY, META_KEY
+from tooli.serving.prompt_messages import content_blocks, replace_lone_surrogates, text_block
 from tooli.text.json_encoder import encode, encode_directly, has_escaped_surrogates
-from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, map_strings, to_jsonable
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_object, map_strings, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -82,8 +82,8 @@ def build_tool_result(presented: Presented, result_format: ResultFormat) -> Json
     if presented.kind == "empty" and (form is None or not form.is_wrapped):
         return _with_meta_block([], presented, result_format)  # null would not match the schema
     if form is None and presented.kind == "text":
-        text = _replace_lone_surrogates(presented.value())
-        return _with_meta_block([_text_block(text)], presented, result_format)
+        text = replace_lone_surrogates(presented.value())
+        return _with_meta_block([text_block(text)], presented, result_format)
     return _structured_result(form, presented, result_format)
 
 
@@ -94,7 +94,7 @@ def _error_result(presented: Presented) -> JsonObject:
     not match the schema. It contains the items of a partial success.
     """
     text, envelope = _to_portable_json(presented.envelope_json(), [])
-    return {"content": [_text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
+    return {"content": [text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
 
 
 def _partial_content(presented: Presented, result_format: ResultFormat) -> JsonObject:
@@ -126,7 +126,7 @@ def _structured_result(
     presented.add_warnings(warnings)
     is_an_object = text[:1] == "{"
     if form is None and not is_an_object:
-        return _with_meta_block([_text_block(text)], presented, result_format)
+        return _with_meta_block([text_block(text)], presented, result_format)
     if not result_format.stateless and not is_an_object:
         # clients reject a result that does not match the declared schema
         message = f"{result_format.tool.name} did not return the object that it declares."
@@ -137,7 +137,7 @@ def _structured_result(
         if isinstance(content, EncodedJson):
             content = loads(content.data)
         text, content = _add_meta(text, content, visible, form or ResultForm(False))
-    result: JsonObject = {"content": [_text_block(text)], "isError": False}
+    result: JsonObject = {"content": [text_block(text)], "isError": False}
     if result_format.has_structured_content:
         result["structuredContent"] = content
     return {**result, "_meta": {META_KEY: meta}}
@@ -162,7 +162,7 @@ def _with_meta_block(
     meta = presented.meta()
     visible = visible_meta(meta, result_format.tool, result_format.tool_name)
     if visible:
-        blocks = [*blocks, _text_block(encode({"meta": visible}, []).decode())]
+        blocks = [*blocks, text_block(encode({"meta": visible}, []).decode())]
     return {"content": blocks, "isError": False, "_meta": {META_KEY: meta}}
 
 
@@ -232,7 +232,7 @@ def _to_portable_json(
     value = loads(text)
     if is_deep:
         value = to_jsonable(value, warnings)
-    value = map_strings(value, _replace_lone_surrogates)
+    value = map_strings(value, replace_lone_surrogates)
     return encode(value, []).decode(), value
 
 
@@ -251,29 +251,3 @@ def _is_deep(data: bytes) -> bool:
 
 
 _NOT_BRACKETS = bytes([code for code in range(256) if code not in b"[]{}"])
-
-
-def _replace_lone_surrogates(text: str) -> str:
-    """Return the text with lone surrogates replaced, because strict JSON parsers reject them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def content_blocks(value: Any, to_json: Callable[[Any], str]) -> list[JsonObject]:
-    """Return a result as content blocks. Text stays text, and other values become JSON."""
-    items = value if is_list(value) else [value]
-    return [_content_block(item, to_json) for item in items]
-
-
-def _content_block(item: Any, to_json: Callable[[Any], str]) -> JsonObject:
-    if isinstance(item, Content):
-        return item.to_content_block()
-    text = _replace_lone_surrogates(item) if isinstance(item, str) else to_json(item)
-    return _text_block(text)
-
-
-def _text_block(text: str) -> JsonObject:
-    return {"type": "text", "text": text}

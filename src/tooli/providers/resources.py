@@ -23,11 +23,8 @@ from tooli.core.definitions import (
     text_problem,
 )
 from tooli.core.tool import (
-    Choice,
-    is_bool,
     is_handle,
     is_structured,
-    item_shape,
 )
 from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
 from tooli.providers import apply_rules_of_apps, custom_stages_of
@@ -45,6 +42,7 @@ from tooli.schema.tool_reader import (
     missing_required_parameters,
     parameter_names,
     read_tool,
+    required_parameters,
     return_annotation,
 )
 from tooli.text.jsonable import is_object
@@ -52,7 +50,7 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
     from tooli.core import AppState
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
         ResourceOptions,
         ToolSource,
     )
-    from tooli.core.tool import Param, Shape, Tool
+    from tooli.core.tool import Tool
     from tooli.providers import Registration
 
     F = TypeVar("F", bound=Callable[..., object])
@@ -226,19 +224,29 @@ class Prompt(ServedFunction):
 # ------------------------------------------------------------------ registering
 
 
-def resource_decorator(state: AppState, uri: str, kwargs: ResourceOptions) -> Callable[[F], F]:
+def resource_decorator(
+    state: AppState, uri: str | None, kwargs: ResourceOptions
+) -> Callable[[F], F]:
     """Return the decorator `@app.resource(…)`."""
     check_keywords("resource", kwargs, RESOURCE_KEYWORDS)
-    if not isinstance(uri, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DefinitionError("write @app.resource('scheme://…'): a resource needs a URI")
-    template = UriTemplate(uri)
-    _check_values(f"resource({uri!r})", kwargs)
+    if uri is not None and not isinstance(uri, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DefinitionError("write @app.resource('scheme://…'), or @app.resource()")
+    template = None if uri is None else UriTemplate(uri)
+    _check_values(f"resource({uri!r})" if uri is not None else "resource()", kwargs)
 
     def register(fn: F) -> F:
-        _add_resource(state, template, fn, kwargs)
+        _add_resource(state, template or default_template(state.name, fn), fn, kwargs)
         return fn
 
     return register
+
+
+def default_template(app_name: str, fn: Callable[..., object]) -> UriTemplate:
+    """Return the URI template of a resource without one: `app-name://function-name/{parameter}`."""
+    scheme = "".join([c if c.isascii() and c.isalnum() else "-" for c in app_name.lower()])
+    name = getattr(fn, "__name__", type(fn).__name__).strip("_").replace("_", "-")
+    parameters = [f"{{{parameter}}}" for parameter in required_parameters(fn)]
+    return UriTemplate("/".join([f"{scheme.strip('-') or 'app'}://{name}", *parameters]))
 
 
 def expose_command(state: AppState, uri: str, registration: Registration) -> None:
@@ -553,48 +561,3 @@ def mime_type_of_annotation(annotation: object) -> str | None:
     outer = getattr(annotation, "__origin__", annotation)
     is_data = outer in (dict, list, tuple, set, int, float, bool)
     return JSON_MIME if is_data or hasattr(outer, "model_fields") else None
-
-
-# ------------------------------------------------------------------ completions
-
-
-def completion_candidates(
-    param: Param | None,
-    completer: Sequence[object] | Callable[..., object] | None,
-    text: str,
-    arguments: Mapping[str, str],
-) -> Any:
-    """Return the values that may complete a text: from `completer`, or else from the type.
-
-    A completer that is a function is called with the text and, if it takes two parameters, with
-    the arguments filled in so far. The result of an async function must be awaited.
-    """
-    if callable(completer):
-        return completer(text, arguments) if _takes_arguments(completer) else completer(text)
-    if completer is not None:
-        return completer
-    return _values_of_shape(item_shape(param.shape)) if param is not None else ()
-
-
-def filter_matches(values: Iterable[object], text: str) -> list[str]:
-    """Return the values that start with a text, then those that contain it, without duplicates."""
-    folded = text.casefold()
-    texts = list(dict.fromkeys([str(value) for value in values]))
-    prefixed = [option for option in texts if option.casefold().startswith(folded)]
-    return prefixed + [
-        option for option in texts if folded in option.casefold() and option not in prefixed
-    ]
-
-
-def _values_of_shape(shape: Shape) -> Sequence[object]:
-    if isinstance(shape, Choice):
-        return shape.raw_values
-    return ("true", "false") if is_bool(shape) else ()
-
-
-def _takes_arguments(function: Callable[..., object]) -> bool:
-    from inspect import Parameter, signature
-
-    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    taken = [p for p in signature(function).parameters.values() if p.kind in kinds]
-    return len(taken) > 1

@@ -231,6 +231,11 @@ def parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
     return tuple([name for name, _, _ in _signature(fn)])
 
 
+def required_parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters that a caller must give, in order."""
+    return tuple([p.name for p in _read_params(fn) if p.required and p.kind != "injected"])
+
+
 def missing_required_parameters(
     fn: Callable[..., Any], provided: Collection[str]
 ) -> tuple[str, ...]:
@@ -243,7 +248,7 @@ def missing_required_parameters(
     if all([name in provided or default is not MISSING for name, _, default in _signature(fn)]):
         return ()
     try:
-        required = [p.name for p in _read_params(fn) if p.required and p.kind != "injected"]
+        required = required_parameters(fn)
     except DefinitionError:  # an annotation names a type that is defined later
         return ()
     return tuple([name for name in required if name not in provided])
