@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 from tests.integration.app_process import environment
 
+from tooli import Tooli
 from tooli.pipeline.child_output import ChildOutput, route_children
 from tooli.pipeline.stdout_capture import StdoutCapture, route_stdout
 
@@ -35,6 +36,37 @@ def test_children_write_to_the_capture_of_their_call(capfd: pytest.CaptureFixtur
         print("third")
         assert os.system("echo fourth; exit 3") >> 8 == 3
         subprocess.run("echo problem >&2", shell=True, check=True)
+    assert printed.text().split() == ["first", "second", "third", "fourth"]
+    assert "".join(printed.stderr_texts) == "problem\n"
+    assert capfd.readouterr().err == "problem\n"
+
+
+def build() -> None:
+    print("first")
+    subprocess.run("echo second; echo problem >&2", shell=True, check=True)
+    print("third")
+    subprocess.run(["echo", "fourth"], check=True)
+
+
+def fail() -> None:
+    build()
+    raise SystemExit(3)
+
+
+def stream() -> Iterator[int]:
+    yield 1
+    build()
+
+
+@pytest.mark.parametrize("timeout", [None, 60])  # in this process, and in a worker process
+@pytest.mark.parametrize("function", [build, fail, stream])
+def test_children_of_a_worker_write_to_the_capture_of_the_call(
+    timeout: float | None, function: Callable[[], object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    app = Tooli("a")
+    app.command("run", timeout=timeout)(function)
+    with capture() as printed:
+        assert app.call("run").ok is (function is not fail)
     assert printed.text().split() == ["first", "second", "third", "fourth"]
     assert "".join(printed.stderr_texts) == "problem\n"
     assert capfd.readouterr().err == "problem\n"

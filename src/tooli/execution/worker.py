@@ -28,7 +28,7 @@ from tooli.execution.processes import (
 )
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import close_stream, invoke, is_stream
-from tooli.pipeline.stdout_capture import TextSink
+from tooli.pipeline.stdout_capture import TextSink, read_children
 from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False
@@ -158,11 +158,13 @@ class Worker:
             if is_stream(value):
                 self._send_items(value)
             else:
+                read_children(is_last=True)
                 self._send_packed("value", value)
                 del value
         except StopRequested:
             raise
         except BaseException as exc:
+            read_children(is_last=True)
             self.send_error(exc)
         meta = {**(own_meta or {}), **(call.meta or {})}  # code with the original call set own_meta
         if meta:
@@ -206,6 +208,7 @@ class Worker:
                 del item
         finally:
             close_stream(items)
+        read_children(is_last=True)
         self.send("done")
 
     def _wants_next(self) -> bool:
@@ -380,5 +383,11 @@ class ForwardedStream(TextSink):
         self._send = send
 
     def emit(self, text: str) -> None:
+        """Send a text to the caller, after the text of child processes."""
+        read_children()
+        self.forward(text)
+
+    def forward(self, text: str) -> None:
         """Send a text to the caller, which writes it to its own stream."""
-        self._send("text", (self._name, text))
+        if text:
+            self._send("text", (self._name, text))

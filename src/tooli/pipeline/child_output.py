@@ -100,7 +100,11 @@ class ChildOutput:
 
 
 def _make_output(capture: StdoutCapture) -> ChildOutput:
-    return ChildOutput(capture.write_of_child, capture.write_error_of_child)
+    """Return the pipes of a call. In a worker process, the streams send text to the caller."""
+    return ChildOutput(
+        getattr(sys.stdout, "forward", None) or capture.write_of_child,
+        getattr(sys.stderr, "forward", None) or capture.write_error_of_child,
+    )
 
 
 def route_children(find_capture: FindCapture) -> Callable[[], None]:

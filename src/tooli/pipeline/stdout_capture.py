@@ -224,6 +224,20 @@ class _NullStream(TextSink):
         pass
 
 
+def read_children(*, is_last: bool = False) -> None:
+    """Read what the child processes of the active call have written so far.
+
+    A worker process calls it before it sends a text of the call, and at the end of the call.
+    """
+    capture = _active_capture.get()
+    if capture is None or capture.children is None:
+        return
+    if is_last:
+        capture.children.finish()
+    else:
+        capture.children.read_available()
+
+
 class StdoutRouter(TextSink):
     """The `sys.stdout` of a server."""
 
