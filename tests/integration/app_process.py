@@ -274,7 +274,7 @@ def check_envelope(found: Any) -> dict[str, Any]:
     if found["ok"]:
         assert keys in (["ok", "result", "meta"], ["ok", "meta"]), keys
     else:
-        assert keys == ["ok", "error", "meta"]
+        assert keys in (["ok", "error", "meta"], ["ok", "error", "result", "meta"]), keys
         error = found["error"]
         order = ["code", "category", "message", "field", "suggestion", "is_retryable", "details"]
         assert [k for k in order if k in error] == list(error)
