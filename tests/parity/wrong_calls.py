@@ -502,7 +502,7 @@ def _misspelled_name(
         return False
     name = random.choice(sorted(holder))
     wrong = misspell(random, name)
-    if wrong in holder:
+    if wrong in holder or any(wrong == field.name for field in fields):
         return False
     touched.add(owner or name)
     holder[wrong] = holder.pop(name)

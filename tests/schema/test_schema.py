@@ -21,6 +21,7 @@ from tooli.schema import (
     RawText,
     convert_each,
     convert_unambiguous_text,
+    find_placeholder,
 )
 
 
@@ -207,3 +208,11 @@ class TestManyErrors:
             convert_each(convert, [Scalar(int)] * 2, [["a", "b"], ["c"]], int_param)
         locations = [error.location for error in (caught.value, *caught.value.other_errors)]
         assert locations == [(0, 0), (0, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("text", ["<b>", "/srv/files/<b>"])
+def test_placeholder_of_a_resolved_path_is_found(text: str) -> None:
+    """Typer resolves the text of a path with `resolve_path=True`."""
+    assert find_placeholder(pathlib.Path(text), "b") == "<b>"
+    assert find_placeholder(pathlib.Path(text), "c") is None
+    assert find_placeholder(pathlib.Path("/srv/<b>/file"), "b") is None

@@ -125,8 +125,10 @@ def find_placeholder(value: Any, name: str, depth: int = 0) -> str | None:
                 return found
     elif kind is bytes:
         return find_placeholder(value.decode(errors="replace"), name, depth + 1)
-    elif hasattr(kind, "__fspath__"):  # Typer has converted the text
-        return find_placeholder(value.__fspath__(), name, depth + 1)
+    elif hasattr(kind, "__fspath__"):  # Typer has converted the text, and may have resolved it
+        path = value.__fspath__()
+        last = path.rpartition("/")[2] if path.__class__ is str else path
+        return find_placeholder(last, name, depth + 1)
     return None
 
 
