@@ -218,7 +218,7 @@ def read_rows(name: str) -> list[tuple[str, str]]:
         ("validation", 94, 60, 82),
         ("held_out", 30, 25, 28),
         ("paraphrases", 30, 12, 18),
-        ("independent", 30, 16, 26),
+        ("independent", 30, 15, 25),
     ],
 )
 def test_quality_over_280_tools(name: str, count: int, first: int, first_five: int) -> None:
