@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -12,11 +13,17 @@ from hypothesis import HealthCheck, settings
 from tests import child_coverage, file_scheduling, session_home
 
 # Hypothesis measures wall time. On a busy machine an example takes many times longer, so a
-# deadline, or a limit for generating data, fails tests whose code is correct.
+# deadline, or a limit for generating data, fails tests whose code is correct. The examples are the
+# same in each run, as in Hypothesis' own profile for CI.
+# With `TOOLI_FUZZ_SEED`, others are drawn.
 settings.register_profile(
-    "busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable",
+    deadline=None,
+    derandomize="TOOLI_FUZZ_SEED" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("busy-machine")
+settings.load_profile("repeatable")
 
 _passed_tests = count(1)
 

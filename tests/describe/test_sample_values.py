@@ -220,7 +220,7 @@ def texts() -> st.SearchStrategy[Any]:
             str, StringConstraints(pattern=pattern, min_length=fewest, max_length=fewest + extra)
         ]
 
-    patterns = st.sampled_from([None, "^[a-z]+$", "^A", "^[0-9a-f]+$", r"^\\S+$", "^(x|yy)"])
+    patterns = st.sampled_from([None, "^[a-z]+$", "^A", "^[0-9a-f]+$", r"^\S+$", "^(x|yy)"])
     return st.builds(build, patterns, st.integers(1, 12), st.integers(0, 5))
 
 
