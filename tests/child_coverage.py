@@ -22,6 +22,7 @@ SIZE = 1 << 26
 START = 8
 """The first bytes hold the end of the data."""
 LOCK_SECONDS = 30.0
+"""A process that holds the lock for longer was killed meanwhile."""
 
 
 class ChildCoverage:
@@ -39,8 +40,10 @@ class ChildCoverage:
 
     def collect(self) -> None:
         """Add the data of processes that have ended to the data of this process."""
-        if self._end() == START or not self._lock.acquire(timeout=LOCK_SECONDS):
+        if self._end() == START and self._is_unlocked():
             return
+        while not self._lock.acquire(timeout=LOCK_SECONDS):
+            self._lock.release()
         try:
             position, end = START, self._end()
             while position < end:
@@ -74,13 +77,19 @@ class ChildCoverage:
             if branches
         ]
         data = marshal.dumps(executed)
-        if self._lock.acquire(timeout=LOCK_SECONDS):
+        if self._lock.acquire(timeout=LOCK_SECONDS / 3):
             end = self._end()
             if end + 8 + len(data) <= SIZE:
                 self._memory[end : end + 8] = len(data).to_bytes(8, "big")
                 self._memory[end + 8 : end + 8 + len(data)] = data
                 self._set_end(end + 8 + len(data))
             self._lock.release()
+
+    def _is_unlocked(self) -> bool:
+        if self._lock.acquire(block=False):
+            self._lock.release()
+            return True
+        return False
 
     def _end(self) -> int:
         return int.from_bytes(self._memory[:START], "big")
