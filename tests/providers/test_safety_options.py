@@ -46,6 +46,11 @@ def wrapped(*args: Any, **kwargs: Any) -> str:
     return remove(*args, **kwargs)
 
 
+@functools.wraps(count)
+def wrapped_count(*args: Any, **kwargs: Any) -> int:
+    return count(*args, **kwargs)
+
+
 @pytest.mark.parametrize(
     ("fn", "keywords", "flags"),
     [
@@ -74,6 +79,8 @@ def test_author_is_told(fn: Any, keywords: dict[str, Any], flags: list[str]) -> 
     ("fn", "keywords"),
     [
         (count, {}),
+        (wrapped_count, {}),
+        (str, {}),  # has no signature
         (remove, {"own_options": ["dry_run"]}),
         (wait, {"own_options": ("yes", "timeout")}),
         (remove_by_model, {"input_model": Removal, "own_options": ["dry_run"]}),

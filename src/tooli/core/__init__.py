@@ -376,17 +376,19 @@ SAFETY_OPTIONS = frozenset(("dry_run", "yes", "timeout"))
 """Framework options that protect a call. A parameter of the same name replaces the option."""
 
 
-def may_replace_safety_option(fn: object, options: Mapping[str, object]) -> bool:
+def may_replace_safety_option(fn: Any, options: Mapping[str, object]) -> bool:
     """False if a command certainly has no parameter with the name of a safety option.
 
     Every registration calls it, so it looks at the names in the code of the function only.
     """
+    while not hasattr(fn, "__signature__") and hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
     code = getattr(fn, "__code__", None)
     return (
         "own_options" in options
         or "input_model" in options
         or code is None
-        or hasattr(fn, "__wrapped__")
+        or hasattr(fn, "__signature__")
         or not SAFETY_OPTIONS.isdisjoint(code.co_varnames)
     )
 

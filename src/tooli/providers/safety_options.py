@@ -17,7 +17,8 @@ from tooli.schema.tool_reader import parameter_names
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from tooli.core import AppState
     from tooli.providers import Registration
@@ -32,7 +33,7 @@ def check_safety_options(registration: Registration, state: AppState) -> None:
         return
     declared = frozenset(registration.kwargs.get("own_options") or ())
     model = registration.kwargs.get("input_model")
-    names = {*parameter_names(fn), *getattr(model, "model_fields", ())}
+    names = {*_parameter_names(fn), *getattr(model, "model_fields", ())}
     location = registration.location or function_location(fn)
     missing = sorted(declared - names)
     if missing:
@@ -48,6 +49,13 @@ def check_safety_options(registration: Registration, state: AppState) -> None:
         warn(message, SafetyOptionWarning, stacklevel=_REGISTERING_FRAMES)
     except SafetyOptionWarning:  # warnings are errors: the app must run as with Typer
         pass
+
+
+def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return parameter_names(fn)
+    except (TypeError, ValueError):  # a function in C has no signature; its call reports that
+        return ()
 
 
 def _describe(command: str, replaced: Sequence[str]) -> str:
