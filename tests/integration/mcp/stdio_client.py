@@ -249,11 +249,14 @@ class StdioClient:
 
 
 def failure_of(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the error in a failed result. Its text and its `_meta` contain the envelope."""
+    """Return the error in a failed result. Its text and its `_meta` contain the envelope.
+
+    The structured content is what the call has produced before it failed.
+    """
     assert result["isError"] is True, result
-    assert "structuredContent" not in result
     (block,) = result["content"]
     envelope = parse_json(block["text"])
+    assert result.get("structuredContent", {}).get("result") == envelope.get("result")
     assert result["_meta"]["io.tooli/envelope"] == envelope
     assert envelope["ok"] is False
     return envelope["error"]
