@@ -24,6 +24,7 @@ CROSS_MODULE_TESTS = {
     "execution/test_evasions.py": "attempts to deceive the monitor",
     "execution/test_timeouts_by_interface.py": "timeouts through Python, HTTP and MCP",
     "serving/test_new_surface.py": "a new surface, written as ARCHITECTURE.md says",
+    "test_child_coverage.py": "the coverage of forked processes, a part of the tests",
     "test_docs.py": "the examples in docs/",
     "test_examples.py": "the apps in examples/",
 }

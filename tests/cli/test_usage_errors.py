@@ -128,7 +128,7 @@ def test_internal_error_is_an_envelope(answer: Answer, monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise RuntimeError("no stages")
 
-    monkeypatch.setattr("tooli.cli.run", fail)
+    monkeypatch.setattr("tooli.pipeline.drivers.run", fail)
     code, out, _ = answer("price", "pear", "--json")
     assert code == 70
     assert json.loads(out)["error"]["message"] == "RuntimeError: no stages"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from tests.describe.apps import File, make_callback_app, make_documented_app, make_large_app
@@ -78,8 +78,18 @@ def test_skill_of_ten_commands_is_below_2000_tokens() -> None:
 def test_most_detailed_text_within_the_budget_is_chosen() -> None:
     texts = ["word " * 500, "word " * 50, "word"]
     budgets = [(0, 100), (1, 100), (2, 100)]
-    assert sections.render_within_budget(lambda level: texts[level], *budgets) == texts[1]
-    assert sections.render_within_budget(lambda level: texts[0], *budgets) == texts[0]
+    info = collect_app_info(make_large_app(1))
+    assert sections.render_within_budget(info, lambda _, level: texts[level], *budgets) == texts[1]
+    assert sections.render_within_budget(info, lambda _, level: texts[0], *budgets) == texts[0]
+
+
+def test_outputs_of_examples_do_not_count_for_the_budget() -> None:
+    info = collect_app_info(make_large_app(1)).replace(example_outputs={("a", 0): "word " * 50})
+
+    def render(info: Any, level: int) -> str:
+        return f"level {level} {info.example_outputs.get(('a', 0), '')}"
+
+    assert sections.render_within_budget(info, render, (0, 20), (1, 20)).startswith("level 0 word")
 
 
 def test_effects_and_requirements_are_phrases() -> None:

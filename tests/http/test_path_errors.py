@@ -56,12 +56,12 @@ async def test_slash_after_a_command_is_ignored(path: str) -> None:
         ("/readyz", {}, "Send GET /ready."),
         ("/docs", {}, "Send GET /."),
         ("/openapi", {}, "Send GET /openapi.json."),
-        ("/docs", {"page": False}, "/tools/{command}, /health, /ready, /tools, /openapi.json."),
+        ("/docs", {"page": False}, "/tools, /openapi.json, /resources, /prompts."),
         ("/sse", {"mounts": {"/mcp": mounted}}, "Send POST /mcp."),
         ("/messages/", {"mounts": {"/mcp": mounted}}, "Send POST /mcp."),
         ("/tools/hello", {"mounts": {"/mcp": mounted}, "tools": False}, "/health, /ready, /mcp."),
-        ("/nothing", {"mounts": {"/mcp": mounted}}, "/openapi.json, /mcp."),
-        ("/mcp", {"page": False}, "/tools/{command}, /health, /ready, /tools, /openapi.json."),
+        ("/nothing", {"mounts": {"/mcp": mounted}}, "/openapi.json, /resources, /prompts, /mcp."),
+        ("/mcp", {"page": False}, "/tools, /openapi.json, /resources, /prompts."),
     ],
 )
 async def test_unknown_path_names_the_right_one(path: str, settings: Any, fix: str) -> None:

@@ -51,7 +51,7 @@ def build_skill_files(app_info: AppInfo) -> dict[str, str]:
 def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
     """Return SKILL.md. With `linked`, it has links to the pages of the commands."""
     return sections.render_within_budget(
-        lambda detail: _render_skill(app_info, detail, linked), *_DETAIL_BUDGETS
+        app_info, lambda info, detail: _render_skill(info, detail, linked), *_DETAIL_BUDGETS
     )
 
 
@@ -201,7 +201,8 @@ def render_bootstrap(app_info: AppInfo, agent: str | None) -> str:
 def render_agents_md_block(app_info: AppInfo) -> str:
     """Return the app's section of an AGENTS.md that may have other content."""
     return sections.render_within_budget(
-        lambda detail: _render_agents_md(app_info, detail),
+        app_info,
+        _render_agents_md,
         *[(detail, _MAX_AGENTS_MD_TOKENS) for detail in range(sections.GROUPS + 1)],
     )
 
@@ -245,7 +246,8 @@ def render_claude_md_block(app_info: AppInfo, *, refer_to_agents_md: bool = Fals
             _invocation_section(app_info),
         )
     return sections.render_within_budget(
-        lambda detail: _render_claude_md(app_info, detail),
+        app_info,
+        _render_claude_md,
         *[(detail, _MAX_CLAUDE_MD_TOKENS) for detail in range(sections.LINES, sections.GROUPS + 1)],
     )
 

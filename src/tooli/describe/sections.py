@@ -321,19 +321,25 @@ CALLER_VARIABLES = (
 )
 
 
-def render_within_budget(render: Callable[[int], str], *budgets: tuple[int, int]) -> str:
+def render_within_budget(
+    app_info: AppInfo, render: Callable[[AppInfo, int], str], *budgets: tuple[int, int]
+) -> str:
     """Return the most detailed document that fits its token budget, or the least detailed one.
 
+    Outputs of examples do not count: `docs check` renders the document without running them.
+
     Args:
+        app_info: What the document describes.
         render: Returns the document in a level of detail.
         budgets: Pairs of level of detail and maximum number of tokens, most detailed first.
     """
-    text = ""
+    counted = app_info.replace(example_outputs={}) if app_info.example_outputs else app_info
+    detail, text = 0, ""
     for detail, max_tokens in budgets:
-        text = render(detail)
+        text = render(counted, detail)
         if estimate_tokens(text) <= max_tokens:
             break
-    return text
+    return text if counted is app_info else render(app_info, detail)
 
 
 # ------------------------------------------------------------------ commands
