@@ -17,7 +17,7 @@ from pathlib import Path
 from examples.terminal import run_at_terminal, strip_escapes
 
 _BLOCK = re.compile(r"^```(python|sql|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_DURATION = re.compile(r'(duration_ms(?:\\?")?: ?)\d+')
+_DURATION = re.compile(r'(\b(?:duration_)?ms(?:\\?")?: ?)\d+')
 _FIRST_RUN = re.compile(r'("first_run": ?")[^"]+')
 _PLAN_TOKEN = re.compile(r'((?:"token": ?"|--apply )p)[\w-]{50,}')
 

@@ -12,12 +12,14 @@ import sys
 
 from tooli.core import (
     TYPER_APP_KEYWORDS,
+    TYPER_ATTRIBUTES,
     TYPER_COMMAND_KEYWORDS,
     TYPER_GROUP_KEYWORDS,
     AppState,
     default_app_name,
     may_replace_safety_option,
     read_choice,
+    require_known_keywords,
     typer_lock,
     warn_about_name,
 )
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         GroupOptions,
         PromptOptions,
         ResourceOptions,
+        ScriptOptions,
         SecurityPolicyName,
         Transport,
         TyperKwargs,
@@ -70,13 +73,6 @@ else:
         """The base class of Tooli until `typer` is imported."""
 
 
-_TYPER_ATTRIBUTES = frozenset(
-    (
-        *("info", "registered_commands", "registered_groups", "registered_callback"),
-        *("rich_markup_mode", "rich_help_panel", "suggest_commands", "_add_completion"),
-        *("pretty_exceptions_enable", "pretty_exceptions_show_locals", "pretty_exceptions_short"),
-    )
-)
 _SECURITY_POLICIES = ("off", "standard", "strict")
 
 
@@ -136,7 +132,7 @@ class Tooli(_TyperPlaceholder):
     ) -> None:
         if not kwargs.keys() <= TYPER_APP_KEYWORDS:
             own_keywords = {"name", *(Tooli.__init__.__kwdefaults__ or ())}
-            _check_keywords("Tooli", kwargs, TYPER_APP_KEYWORDS | own_keywords)
+            require_known_keywords("Tooli", kwargs, TYPER_APP_KEYWORDS | own_keywords)
         policy = read_choice("security_policy", security_policy, _SECURITY_POLICIES)
         if default_output != "auto":
             from tooli.core.output_modes import OUTPUT_MODES
@@ -231,12 +227,12 @@ class Tooli(_TyperPlaceholder):
     def _check_name(self, name: str, kind: str) -> None:
         """Warn if a command or group has the name of an attribute of the app."""
         attribute = name.replace("-", "_")
-        if hasattr(type(self), attribute) or attribute in _TYPER_ATTRIBUTES:
+        if hasattr(type(self), attribute) or attribute in TYPER_ATTRIBUTES:
             warn_about_name(attribute, kind)
 
     def callback(self, **options: Unpack[CallbackOptions]) -> Callable[[F], F]:
         """Register a function that runs before the app's commands, as Typer's `callback` does."""
-        _check_keywords("callback", options, TYPER_GROUP_KEYWORDS)
+        require_known_keywords("callback", options, TYPER_GROUP_KEYWORDS)
 
         def register(fn: F) -> F:
             state = self._state
@@ -252,7 +248,7 @@ class Tooli(_TyperPlaceholder):
 
     def add_typer(self, typer_instance: real_typer.Typer, **options: Unpack[GroupOptions]) -> None:
         """Add another app, a Tooli or a Typer, as a group of commands."""
-        _check_keywords("add_typer", options, TYPER_GROUP_KEYWORDS | {"name", "callback"})
+        require_known_keywords("add_typer", options, TYPER_GROUP_KEYWORDS | {"name", "callback"})
         state = self._state
         self._check_name(options.get("name") or "", "group")
         inner: AppState | None = typer_instance.__dict__.get("_state")
@@ -377,7 +373,7 @@ class Tooli(_TyperPlaceholder):
             raise AttributeError(name)
         if name == "settings" and state.app_settings is not None:
             return state.app_settings.value()
-        if name not in _TYPER_ATTRIBUTES and name[:1] != "_":
+        if name not in TYPER_ATTRIBUTES and name[:1] != "_":
             tree = build_command_tree(self)
             if name in tree.names or name.replace("_", "-") in tree.names:
                 return getattr(self.commands, name)
@@ -389,7 +385,7 @@ class Tooli(_TyperPlaceholder):
 
     def __setattr__(self, name: str, value: object) -> None:
         state = self.__dict__.get("_state")
-        if state is not None and not state.is_typer_initialized and name in _TYPER_ATTRIBUTES:
+        if state is not None and not state.is_typer_initialized and name in TYPER_ATTRIBUTES:
             self._initialize_typer()
         if name == "settings" and state is not None and state.app_settings is not None:
             return state.app_settings.replace(value)
@@ -489,6 +485,19 @@ class Tooli(_TyperPlaceholder):
         """Fill in a prompt, with the checks of a call; the result has its messages."""
         return self._python_surface().get_prompt(name, **arguments)
 
+    def orchestrate(self, code: str, /, **options: Unpack[ScriptOptions]) -> TooliResult[Any]:
+        """Run a Python script that calls the app's tools as async functions, in a sandbox.
+
+        app.orchestrate("sum([f['size'] for f in await find(pattern='*.py')])").unwrap()
+        """
+        return self._python_surface().orchestrate(code, **options)
+
+    async def aorchestrate(
+        self, code: str, /, **options: Unpack[ScriptOptions]
+    ) -> TooliResult[Any]:
+        """Run a script from async code."""
+        return await self._python_surface().aorchestrate(code, **options)
+
     def options(
         self, *, caller: str | None = None, **options: Unpack[CallOptions]
     ) -> PythonSurface:
@@ -498,7 +507,7 @@ class Tooli(_TyperPlaceholder):
         """
         from tooli.python_api import PYTHON_OPTIONS, PythonSurface
 
-        _check_keywords("options", options, PYTHON_OPTIONS | {"caller"})
+        require_known_keywords("options", options, PYTHON_OPTIONS | {"caller"})
         return PythonSurface(self, options, caller)
 
     def asgi(
@@ -544,18 +553,6 @@ class Tooli(_TyperPlaceholder):
         from tooli.core.call import PYTHON_CALLER, Call
 
         return self.prepare(Call(tool, {}, caller or PYTHON_CALLER, [], options))[1]
-
-
-# ------------------------------------------------------------------ keywords
-
-
-def _check_keywords(
-    function_name: str, kwargs: Mapping[str, object], allowed: frozenset[str]
-) -> None:
-    if not kwargs.keys() <= allowed:
-        from tooli.errors import check_keywords
-
-        check_keywords(function_name, kwargs, allowed)
 
 
 # ------------------------------------------------------------------ Typer as the base class

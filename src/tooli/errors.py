@@ -220,6 +220,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E1050": ("two different idempotency keys are given", 2, 422),
     "E1051": ("the plan token is invalid or belongs to another call", 2, 422),
     "E1065": ("the input data is malformed", 65, 422),
+    "E1070": ("the script or the plan has errors; nothing ran", 2, 422),
     "E1400": ("HTTP: the request is malformed or its parts contradict each other", 2, 400),
     "E1404": ("HTTP: unknown path", 2, 404),
     "E1405": ("HTTP: the path does not accept this method", 2, 405),
@@ -234,6 +235,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E2004": ("the caller's token is not valid", 30, 401),
     "E2005": ("the configuration does not allow access to the path", 30, 403),
     "E2006": ("isolation is required but not available on this system", 30, 403),
+    "E2007": ("the command may not be called in this way: directly, or by a script", 30, 403),
     "E2030": ("the operating system denied permission", 30, 403),
     "E2101": ("a human must approve the call", 101, 428),
     "E2102": ("the tool asks a question, and no one can answer it", 101, 428),
@@ -260,6 +262,8 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E4061": ("the audit log cannot be written", 75, 503),
     "E4070": ("some items failed; the result has those that succeeded", 60, 207),
     "E4075": ("temporary failure", 75, 503),
+    "E4080": ("the script failed", 70, 500),
+    "E4081": ("the script exceeded a limit: time, memory or calls", 70, 500),
     "E4130": ("interrupted", 130, 503),
     "E4143": ("terminated", 143, 503),
     "E5000": ("internal error", 70, 500),
@@ -491,14 +495,12 @@ def check_keywords(callable_name: str, keywords: Iterable[str], known: Iterable[
             raise DefinitionError(f"{callable_name}() has no keyword {name!r}{hint}")
 
 
-_SHELL_SAFE_CHARS = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_"
-)
+_SHELL_SAFE_MARKS = dict.fromkeys(map(ord, "@%+=:,./-_"), "a")
 
 
 def shell_quote(text: str) -> str:
     """Quote a text as one word of a POSIX shell."""
-    if text and _SHELL_SAFE_CHARS.issuperset(text):
+    if text and text.isascii() and text.translate(_SHELL_SAFE_MARKS).isalnum():
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"
 

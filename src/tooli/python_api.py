@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from typing_extensions import Unpack
+
     from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Outcome
-    from tooli.core.protocols import App, JsonObject
+    from tooli.core.protocols import App, JsonObject, ScriptOptions
     from tooli.core.tool import Tool
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
@@ -138,11 +140,46 @@ class PythonSurface:
             tool, arguments = find()
         except ToolError as error:
             return self._failing_call(error)
+        return self._prepare_with(tool, arguments, {**self._options}, started)
+
+    def orchestrate(self, code: str, /, **options: Unpack[ScriptOptions]) -> TooliResult[Any]:
+        """Run a Python script that calls the tools. Never raises: a failure is in the result."""
+        return self._prepare_script(code, options).result()
+
+    async def aorchestrate(
+        self, code: str, /, **options: Unpack[ScriptOptions]
+    ) -> TooliResult[Any]:
+        """Run a Python script that calls the tools, from async code."""
+        return await self._prepare_script(code, options).aresult()
+
+    def _prepare_script(self, code: str, options: ScriptOptions) -> PreparedCall:
+        from tooli.orchestrate.run_tool import make_run_tool
+
+        started = perf_counter()
+        tool = make_run_tool(self._app)
+        arguments: dict[str, Any] = {"code": code, **options}
+        option_values: dict[str, Any] = {**self._options}
+        for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:
+            option_values[key] = arguments.pop(key)
+        is_active = find_loaded("tooli.pipeline.dry_run_recorder", "is_dry_run_active")
+        if is_active is not None and is_active():
+            option_values["dry_run"] = True
+        return self._prepare_with(tool, arguments, option_values, started)
+
+    def _prepare_with(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        option_values: dict[str, Any],
+        started: float,
+    ) -> PreparedCall:
+        """Return a call with framework options."""
         from tooli.records.call_options import build_options
 
-        options, problems = build_options({**self._options})
-        caller, session = self._identify_caller(), self._session_fields()
-        call = Call(tool, arguments, caller, [], options, problems=problems, **session)
+        options, problems = build_options(option_values)
+        fields = self._session_fields()
+        caller = self._identify_caller()
+        call = Call(tool, arguments, caller, [], options, problems=problems, **fields)
         return PreparedCall(*self._app.prepare(call), started)
 
     def _prepare(self, name: str, arguments: dict[str, object]) -> PreparedCall:
@@ -177,11 +214,7 @@ class PythonSurface:
             if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True
             if option_values or caller is not PYTHON_CALLER:
-                from tooli.records.call_options import build_options
-
-                options, problems = build_options(option_values)
-                call = Call(tool, arguments, caller, [], options, problems=problems, **session)
-                return PreparedCall(*self._app.prepare(call), started)
+                return self._prepare_with(tool, arguments, option_values, started)
         problem = tool.guidance.problem
         warnings = [problem] if problem is not None else []
         policy = state.effective_policy(tool)

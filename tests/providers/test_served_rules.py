@@ -35,6 +35,9 @@ GUARDS: list[tuple[dict[str, Any], dict[str, Any], Guard]] = [
     ({"auth": []}, {"auth": ["b"]}, Guard(scopes=("b",))),
     ({"auth": []}, {}, Guard(scopes=())),
     ({"danger_level": "low"}, {"danger_level": "critical"}, Guard(danger="critical")),
+    ({"callers": ["code"]}, {"callers": ["direct", "code"]}, Guard(callers=("code",))),
+    ({"callers": ["code"]}, {"callers": ["direct"]}, Guard(callers=("nobody",))),
+    ({"callers": ["code"]}, {}, Guard(callers=("code",))),
     ({}, {"human_in_the_loop": True}, Guard(human_in_the_loop=True)),
     ({}, {"isolation": "required"}, Guard(isolation="required")),
     (

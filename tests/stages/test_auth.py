@@ -15,6 +15,7 @@ from tooli.pipeline.drivers import run
 from tooli.stages.auth import (
     authenticate_caller,
     authorize,
+    check_callers,
     reject_invalid_settings,
     report_ignored_settings,
 )
@@ -185,3 +186,15 @@ def test_ignored_settings_are_shown_to_local_callers_only(surface: str, is_shown
     stage = report_ignored_settings(make_context(call, ignored=["a setting in /home/ada"]))
     assert pass_through(stage, call, Ok(1))[1] == Ok(1)
     assert call.warnings == (["a setting in /home/ada"] if is_shown else [])
+
+
+@pytest.mark.parametrize("callers", [["direct"], ["code"], ["direct", "code"]])
+@pytest.mark.parametrize("is_from_script", [False, True])
+def test_callers(callers: list[str], is_from_script: bool) -> None:
+    call = make_call(callers=callers).replace(is_from_script=is_from_script)
+    if ("code" if is_from_script else "direct") in callers:
+        assert pass_through(check_callers, call, Ok(1)) == (call, Ok(1))
+    else:
+        with pytest.raises(AuthError, match="by a script" if is_from_script else "directly") as e:
+            next(check_callers(call))
+        assert (e.value.code, e.value.exit_code) == ("E2007", 30)

@@ -26,6 +26,7 @@ _GROUP_DESCRIPTIONS = {
     "approvals": "Approve or deny calls that wait for a human.",
     "audit": "Show and verify the audit log.",
     "idempotency": "Show and delete stored idempotency keys.",
+    "orchestrate": "Run scripts that call the commands of the app.",
 }
 _COMMAND_LOADERS = {
     "mcp": ("agent_commands", "add_mcp"),
@@ -43,6 +44,7 @@ _COMMAND_LOADERS = {
     "approvals": ("approval_commands", "add_approvals"),
     "audit": ("storage_commands", "add_audit"),
     "idempotency": ("storage_commands", "add_keys"),
+    "orchestrate": ("orchestrate_commands", "add_orchestrate"),
 }
 """For each first word of a command line: the module and function that add its commands."""
 
@@ -129,6 +131,11 @@ def runs_with_invalid_settings(fn: F) -> F:
 def long_running(fn: F) -> F:
     """Mark a command that runs until it is stopped: the setting `timeout` does not apply to it."""
     return _mark(fn, "tooli_long_running", True)
+
+
+def stops_itself(fn: F) -> F:
+    """Mark a command that ends by itself at its deadline: it is not run in another process."""
+    return _mark(fn, "tooli_stops_itself", True)
 
 
 def with_plan(fn: F, plan: Callable[..., object]) -> F:

@@ -94,11 +94,20 @@ TYPER_GROUP_KEYWORDS = TYPER_COMMAND_KEYWORDS | frozenset(
 )
 """The keywords of Typer's `callback(…)`; `add_typer(…)` takes `name` and `callback` as well."""
 
+TYPER_ATTRIBUTES = frozenset(
+    (
+        *("info", "registered_commands", "registered_groups", "registered_callback"),
+        *("rich_markup_mode", "rich_help_panel", "suggest_commands", "_add_completion"),
+        *("pretty_exceptions_enable", "pretty_exceptions_show_locals", "pretty_exceptions_short"),
+    )
+)
+"""The attributes of a `typer.Typer` that are not those of its class."""
+
 BUILTIN_COMMANDS = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
         *("skills", "detect-context", "doctor", "config", "approvals", "audit", "idempotency"),
-        *("resources", "prompts", "tooli"),
+        *("resources", "prompts", "orchestrate", "tooli"),
     )
 )
 """Names of the built-in commands. An app's own command of the same name takes precedence.
@@ -398,6 +407,16 @@ class SafetyOptionWarning(ImportWarning):
 
     Python shows it in tests and in development mode (`-X dev`) only, as `CommandNameWarning`.
     """
+
+
+def require_known_keywords(
+    function_name: str, kwargs: Mapping[str, object], allowed: frozenset[str]
+) -> None:
+    """Raise a DefinitionError if a function gets a keyword that it does not have."""
+    if not kwargs.keys() <= allowed:
+        from tooli.errors import check_keywords
+
+        check_keywords(function_name, kwargs, allowed)
 
 
 class CommandNameWarning(ImportWarning):

@@ -203,6 +203,7 @@ class Call(Record):
     request: ServerRequest | None = None  # the request of a client to a server
     session_data: dict[str, Any] | None = None  # the values of `ctx.state`
     keeps_session: bool = False  # later calls see them
+    is_from_script: bool = False  # a script calls the tool: `orchestrate run`
 
 
 class RedactionPolicy(Record):

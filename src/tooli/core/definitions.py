@@ -343,6 +343,9 @@ def with_end(options: CommandOptions) -> CommandOptions:
     return {**options, "deprecated": f"{message} ({end})" if isinstance(message, str) else end}
 
 
+CALLERS = ("direct", "code")
+"""Who may call a command: any caller of an interface, or the scripts of `orchestrate run`."""
+
 _GUARD_VALIDATORS: dict[str, Validator] = {
     "capabilities": _capabilities_problem,
     "auth": auth_problem,
@@ -351,6 +354,10 @@ _GUARD_VALIDATORS: dict[str, Validator] = {
     "danger_level": require_one_of(DANGER_LEVELS),
     "agent_auto_confirm": _bool_problem,
     "isolation": require(lambda value: value == "required", "'required' or left out"),
+    "callers": require(
+        lambda value: is_list(value) and bool(value) and all([v in CALLERS for v in value]),
+        "a list of 'direct', 'code' or both",
+    ),
 }
 
 
@@ -423,6 +430,7 @@ def read_guard(options: CommandOptions) -> Guard:
         danger=options.get("danger_level"),
         auto_confirm=bool(options.get("agent_auto_confirm")),
         isolation=options.get("isolation"),
+        callers=tuple(options.get("callers") or ()),
     )
 
 

@@ -469,6 +469,7 @@ BUILTIN_GROUPS = {
     "documents": ("generate-skill", "generate-agents-md", "docs", "export", "skills"),
     "inspect": (*("search-tools", "resources", "prompts", "detect-context", "doctor", "config"),),
     "records": ("approvals", "audit", "idempotency"),
+    "scripts": ("orchestrate",),
 }
 """The built-in commands by purpose, as the help lists them."""
 

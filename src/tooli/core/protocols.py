@@ -126,6 +126,8 @@ if TYPE_CHECKING:
         """`ctx.confirm` answers yes for agents; for harmless questions only."""
         isolation: Literal["required"] | None
         """The command runs in a sandbox, or not at all."""
+        callers: Sequence[Literal["direct", "code"]] | None
+        """`["code"]`: only scripts may call the command; `["direct"]`: scripts may not."""
         timeout: float | None
         """Stop the function after this many seconds."""
         rate_limit: str | None
@@ -178,6 +180,28 @@ if TYPE_CHECKING:
         """A JSON Schema that replaces the generated schema of the result."""
         resource: str
         """An MCP resource URI under which a read-only command is available as well."""
+
+    class ScriptOptions(TypedDict, total=False):
+        """Keywords of `app.orchestrate(code, …)`."""
+
+        inputs: Mapping[str, Any]
+        """Variables of the script: JSON values by name."""
+        tools: Sequence[str]
+        """The tools that it may call; the default is all of them."""
+        read_only: bool
+        """It may call only tools that change nothing."""
+        max_calls: int
+        """The maximum number of calls, 100 by default."""
+        concurrency: int
+        """The maximum number of calls at a time, 8 by default."""
+        yes: bool
+        """Confirm destructive tools."""
+        timeout: float
+        """Stop the script and its calls after this many seconds."""
+        dry_run: bool
+        """Validate the call, and run nothing."""
+        idempotency_key: str
+        """Run the script only once with this key."""
 
     class CallbackOptions(_SharedTyperOptions, total=False):
         """Keywords of `@app.callback(…)`."""

@@ -413,6 +413,7 @@ class Guard(Record):
     policy: str = "off"  # the strictest `security_policy=` along its path
     apps: tuple[str, ...] = ()  # the names of the apps along its path, if there are several
     audience: tuple[str, ...] = ()  # only callers with one of these scopes see it; empty: all
+    callers: tuple[str, ...] = ()  # "direct", "code" (scripts); empty: both
 
     @property
     def needs_human(self) -> bool:

@@ -114,7 +114,7 @@ class _Parameter:
     ) -> None:
         schema = entry.schema["properties"][name]
         param = entry.tool.param(name)
-        hint = _class_name(param.annotation) if param is not None else None
+        hint = named_class(param.annotation) if param is not None else None
         kind = types.parameter_type(schema, hint or class_name(entry.variable, name))
         self.name = name
         self.variable = identifier(name, imported_names)
@@ -253,17 +253,17 @@ def _return_annotation(spec: ExportSpec, entry: ExportedTool, types: PythonTypes
     if annotation is MISSING or (spec.is_in_process and not _is_native(annotation)):
         is_page = _is_paged(entry) and output_schema(entry.tool) is not None
         return "Page[Any]" if is_page else "Any"
-    name = _class_name(annotation) or class_name(entry.variable, "result")
+    name = named_class(annotation) or class_name(entry.variable, "result")
     source = types.return_type(output_schema(entry.tool), name)
     is_page = _is_paged(entry) and source.startswith("list[")
     return f"Page[{source[5:-1]}]" if is_page else source
 
 
-def _class_name(annotation: object) -> str | None:
+def named_class(annotation: object) -> str | None:
     """Return the name of the only class in an annotation, or None."""
     parts = [part for part in getattr(annotation, "__args__", ()) if part is not type(None)]
     if parts:
-        names = {name for name in map(_class_name, parts) if name}
+        names = {name for name in map(named_class, parts) if name}
         return names.pop() if len(names) == 1 else None
     if hasattr(annotation, "__origin__"):
         return None

@@ -104,6 +104,7 @@ STAGES: tuple[StageRow, ...] = (
         (),
     ),
     ("audience", "tooli.stages.auth:check_audience", ("tool.guard.audience",), ()),
+    ("callers", "tooli.stages.auth:check_callers", ("tool.guard.callers",), ()),
     (
         "authorization",
         "tooli.stages.auth:authorize",

@@ -249,6 +249,11 @@ class Context:
             self._call.peer.disconnect_client()
 
 
+def call_of(ctx: Context) -> Call:
+    """Return the call that a Context belongs to, for commands of tooli itself."""
+    return ctx._call
+
+
 _LEVEL_VERBOSITY = {"debug": 2, "info": 1, "notice": 1}
 """The verbosity at which a level is shown. Other levels are always shown."""
 

@@ -6,7 +6,7 @@ their rules applies to the resource.
 
 from __future__ import annotations
 
-from tooli.core.definitions import DANGER_LEVELS, read_guard
+from tooli.core.definitions import CALLERS, DANGER_LEVELS, read_guard
 from tooli.core.tool import Behavior, Guard, can_only_read
 from tooli.providers.app_levels import iter_levels
 
@@ -78,7 +78,15 @@ def combine_guards(
         auto_confirm=bool(guards) and all([guard.auto_confirm for guard in guards]),
         isolation="required" if any([guard.isolation for guard in guards]) else None,
         app_permissions=tuple(declared[1:]),
+        callers=_combine_callers(guards),
     )
+
+
+def _combine_callers(guards: Sequence[Guard]) -> tuple[str, ...]:
+    """Return who may call every command; "nobody" if the commands exclude each other."""
+    restricted = [guard.callers for guard in guards if guard.callers]
+    allowed = [name for name in CALLERS if all([name in callers for callers in restricted])]
+    return tuple(allowed or ["nobody"]) if restricted else ()
 
 
 def combine_behaviors(registrations: Sequence[Registration], guard: Guard) -> Behavior:

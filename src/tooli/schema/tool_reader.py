@@ -201,17 +201,17 @@ def _read_keywords(
     may_return_next = _may_return("Next", fn, returns)
     returns_page = _may_return("Page", fn, returns)
     returns_partial = _may_return("Partial", fn, returns)
-    if (
-        not (may_return_next or returns_page or returns_partial)
-        and kwargs.keys() <= _COMMON_KEYWORDS
-    ):
+    stops_itself = hasattr(fn, "tooli_stops_itself")
+    is_plain = not (may_return_next or returns_page or returns_partial or stops_itself)
+    if is_plain and kwargs.keys() <= _COMMON_KEYWORDS:
         return DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS
     from tooli.core.definitions import read_guard, read_guidance, read_limits
 
+    limits = read_limits(kwargs, returns_page)
     return (
         read_guard(kwargs),
         read_guidance(kwargs, may_return_next, returns_partial),
-        read_limits(kwargs, returns_page),
+        limits.replace(stops_itself=True) if stops_itself else limits,
     )
 
 

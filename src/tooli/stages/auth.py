@@ -97,6 +97,20 @@ def check_audience(call: Call) -> StageRun:
     return (yield call)
 
 
+def check_callers(call: Call) -> StageRun:
+    """Refuse a command that only scripts may call (`callers=`), or that scripts may not call."""
+    callers = call.tool.guard.callers
+    if ("code" if call.is_from_script else "direct") not in callers:
+        fix = "Call it directly." if call.is_from_script else "Call it in a script."
+        raise AuthError(
+            f"{call.tool.name} may not be called "
+            f"{'by a script' if call.is_from_script else 'directly'}.",
+            code="E2007",
+            suggestion=Suggestion("use_different_tool", fix),
+        )
+    return (yield call)
+
+
 def environment_scopes(settings: SecuritySettings) -> frozenset[str]:
     """Return the scopes of the token in TOOLI_TOKEN_FILE; none if it is missing or not valid."""
     path = os.environ.get("TOOLI_TOKEN_FILE")

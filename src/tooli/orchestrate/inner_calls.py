@@ -1,0 +1,256 @@
+"""The calls of tools that a script makes.
+
+Each is an ordinary Call with the caller, the session, the peer and the confirmation of the call
+that runs the script, so all stages apply to it: scopes, approvals, rate limits, the audit log. The
+script gets what any other caller would get: the redacted result in JSON types, or the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from tooli.core.call import Call, Options
+from tooli.errors import TemporaryError
+from tooli.orchestrate.script_errors import DeadlineReached
+from tooli.pipeline.drivers import is_async
+from tooli.pipeline.prepared_call import PreparedCall
+from tooli.records.call_options import read_result_options
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.protocols import App, JsonObject
+    from tooli.core.tool import Tool
+    from tooli.errors import ToolError
+    from tooli.orchestrate.script_tools import ScriptTool
+    from tooli.storage.state_files import MemoryFailureHistory
+
+MAX_SLEEP_SECONDS = 60.0
+"""How long a script may sleep in total."""
+
+_EXCEPTIONS = {
+    "input": "ValueError",
+    "state": "LookupError",
+    "auth": "PermissionError",
+    "human": "PermissionError",
+}
+"""The exceptions that a script can catch, by the category of the error."""
+
+
+class ScriptLimitError(Exception):
+    """The script makes more calls, or sleeps longer, than it may."""
+
+
+class InnerCall:
+    """One call of a tool in a script, and how it ended."""
+
+    __slots__ = ("error", "line", "milliseconds", "state", "tool")
+
+    def __init__(self, tool: ScriptTool, line: int) -> None:
+        self.tool = tool
+        self.line = line
+        self.state = "waiting"  # then "running", then "ok", "failed", "refused" or "stopped"
+        self.milliseconds = 0
+        self.error: ToolError | None = None
+
+    @property
+    def may_have_changed(self) -> bool:
+        """True if the tool has started and does not only read."""
+        return self.state not in ("waiting", "refused") and not self.tool.tool.effects.read_only
+
+    @property
+    def error_text(self) -> str:
+        """The message of the exception that the script gets."""
+        return "" if self.error is None else f"{self.error.code}: {self.error.message}"
+
+    def to_dict(self) -> JsonObject:
+        """Return the call as `details.calls` shows it."""
+        fields: JsonObject = {"tool": self.tool.name, "line": self.line, "ok": self.state == "ok"}
+        if self.error is not None:
+            fields["code"] = self.error.code
+        elif self.state != "ok":
+            fields["state"] = self.state
+        return {**fields, "ms": self.milliseconds}
+
+
+class InnerCalls:
+    """Makes the calls of one script, a few at the same time."""
+
+    def __init__(
+        self,
+        app: App,
+        outer: Call,
+        *,
+        max_calls: int,
+        concurrency: int,
+        deadline: float | None,
+        failure_history: MemoryFailureHistory | None = None,
+    ) -> None:
+        self._app, self._outer = app, outer
+        self._max_calls, self._deadline = max_calls, deadline
+        self._slots = asyncio.Semaphore(concurrency)
+        self._history = failure_history
+        self._tasks: dict[int, asyncio.Task[JsonObject]] = {}
+        self._calls: dict[int, InnerCall] = {}  # a sleep is a task that is not among them
+        self._slept = 0.0
+
+    @property
+    def calls(self) -> list[InnerCall]:
+        """All calls, in order."""
+        return list(self._calls.values())
+
+    def counts(self) -> dict[str, int]:
+        """Return how often each tool was called."""
+        counts: dict[str, int] = {}
+        for call in self._calls.values():
+            counts[call.tool.name] = counts.get(call.tool.name, 0) + 1
+        return counts
+
+    def start(self, id: int, tool: ScriptTool, arguments: dict[str, object], line: int) -> None:
+        """Start a call. Raises a ScriptLimitError if the script makes too many."""
+        if len(self._calls) >= self._max_calls:
+            raise ScriptLimitError(
+                f"The script makes more than {self._max_calls} calls, which is the limit."
+            )
+        self._calls[id] = call = InnerCall(tool, line)
+        self._tasks[id] = asyncio.ensure_future(self._run(call, arguments))
+
+    def start_sleep(self, id: int, seconds: float) -> None:
+        """Start a sleep of the script. Raises a ScriptLimitError if it sleeps too long."""
+        self._slept += max(0.0, seconds)
+        if not self._slept <= MAX_SLEEP_SECONDS:  # also for NaN
+            text = f"The script sleeps longer than {MAX_SLEEP_SECONDS:g} s, which is the limit."
+            raise ScriptLimitError(text)
+        self._tasks[id] = asyncio.ensure_future(_sleep(seconds))
+
+    async def wait(self, ids: list[int]) -> dict[int, JsonObject]:
+        """Wait until at least one of these calls has ended; return the results of those that have.
+
+        Raises a DeadlineReached if none ends in time.
+        """
+        tasks = {self._tasks[id] for id in ids}
+        await asyncio.wait(
+            tasks, timeout=self.remaining_time(), return_when=asyncio.FIRST_COMPLETED
+        )
+        results = {id: self._tasks[id].result() for id in ids if self._tasks[id].done()}
+        if not results:
+            raise DeadlineReached
+        return results
+
+    def remaining_time(self) -> float | None:
+        """Return the seconds until the deadline; None without one."""
+        return None if self._deadline is None else max(0.0, self._deadline - monotonic())
+
+    async def finish(self, *, is_cancelled: bool) -> None:
+        """End all calls: no tool runs after this.
+
+        Calls that have not started are dropped. Those that only read are cancelled. The others are
+        cancelled if the whole script is cancelled; else they run to their end, so that their
+        outcome is known. A function in a thread cannot be cancelled, so it runs to its end as well.
+        """
+        for id, task in self._tasks.items():
+            call = self._calls.get(id)
+            if call is None:
+                task.cancel()
+                continue
+            tool = call.tool.tool
+            is_needed = not is_cancelled and not tool.effects.read_only
+            can_stop = is_async(tool.fn) or tool.limits.stops_itself or self._deadline is not None
+            if call.state == "waiting" or (can_stop and not is_needed):
+                task.cancel()
+        pending = [task for task in self._tasks.values() if not task.done()]
+        if pending:
+            await asyncio.wait(pending)
+
+    async def _run(self, call: InnerCall, arguments: dict[str, object]) -> JsonObject:
+        """Make a call; return what the sandbox gets: a value or an exception."""
+        async with self._slots:
+            started = monotonic()
+            call.state = "running"
+            try:
+                return await self._call_tool(call, arguments)
+            except BaseException:
+                call.state = "stopped"
+                raise
+            finally:
+                call.milliseconds = int((monotonic() - started) * 1000)
+
+    async def _call_tool(self, inner: InnerCall, arguments: dict[str, object]) -> JsonObject:
+        outer, tool = self._outer, inner.tool.tool
+        remaining = self.remaining_time()
+        if remaining is not None:
+            limit = min(remaining, tool.limits.timeout or remaining)
+            tool = tool.replace(limits=tool.limits.replace(timeout=max(limit, 0.001)))
+        call, stages = self._app.prepare(
+            Call(
+                tool,
+                arguments,
+                outer.caller,
+                [],
+                _inner_options(outer.options, tool),
+                peer=outer.peer,
+                request=outer.request,
+                session_data=outer.session_data,
+                keeps_session=outer.keeps_session,
+                is_from_script=True,
+            ),
+            self._history,
+        )
+        presented = await PreparedCall(call, stages).arun()
+        value, error = presented.value(), presented.error
+        self._keep_secrets(call)
+        for line in presented.warnings():
+            text = f"{inner.tool.name}: {line}"
+            if text not in outer.warnings:
+                outer.warnings.append(text)
+        if error is None:
+            inner.state = "ok"
+            return {"return_value": value}
+        inner.state = "refused" if presented.is_refused else "failed"
+        inner.error = error
+        return {"exc_type": _exception_name(error), "message": inner.error_text}
+
+    def _keep_secrets(self, call: Call) -> None:
+        """Add the secrets of a call to those of the outer one: its result may repeat them."""
+        if call.secrets and self._outer.secrets is not None:
+            self._outer.secrets.extend(call.secrets)
+
+
+async def _sleep(seconds: float) -> JsonObject:
+    await asyncio.sleep(max(0.0, seconds))
+    return {"return_value": None}
+
+
+def _inner_options(outer: Options, tool: Tool) -> Options:
+    """Return the options of a call in a script.
+
+    A script gets all records of a result: it could not see that there are more pages. It never
+    prompts, and stdin is not its own.
+    """
+    values: dict[str, Any] = {}
+    if tool.limits.page_size or tool.limits.returns_page:
+        values["limit"] = 0
+    if tool.limits.max_tokens:
+        values["max_tokens"] = 0
+    return Options(
+        yes=outer.yes,
+        no_input=True,
+        verbose=outer.verbose,
+        quiet=outer.quiet,
+        detailed=False,
+        is_machine_mode=True,
+        stdin_consumed=True,
+        result_options=read_result_options(values) if values else None,
+        given={**values, **({"yes": True} if outer.yes else {})} or None,
+    )
+
+
+def _exception_name(error: ToolError) -> str:
+    if error.code == "E4050":
+        return "TimeoutError"
+    if error.code == "E4040" or isinstance(error, TemporaryError):
+        return "OSError"
+    return _EXCEPTIONS.get(error.category, "RuntimeError")

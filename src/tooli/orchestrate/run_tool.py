@@ -1,0 +1,142 @@
+"""Running a script as a tool: read what the caller gave, and make a Script of it.
+
+The command `orchestrate run` and `app.orchestrate(…)` are both calls of a tool, so everything that
+applies to calls applies to the script as a whole: the timeout, the idempotency key, the envelope.
+"""
+
+from __future__ import annotations
+
+from json import loads
+from keyword import iskeyword
+
+from tooli.errors import InputError, Suggestion
+from tooli.orchestrate.plan_compiler import compile_plan, is_plan
+from tooli.orchestrate.script_run import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_LIMITS,
+    DEFAULT_MAX_CALLS,
+    Script,
+    run_script,
+)
+from tooli.orchestrate.script_tools import BARRIER, MODULES, read_script_tools, select_tools
+from tooli.pipeline.context import Context, call_of
+from tooli.pipeline.stdout_capture import route_stdout
+from tooli.schema.tool_reader import read_tool
+from tooli.text.jsonable import is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tooli.core.protocols import App
+    from tooli.core.tool import Tool
+    from tooli.orchestrate.script_tools import ScriptTool
+
+MAX_CALLS, MAX_CONCURRENCY = 100_000, 256
+"""The largest values of the options `max_calls` and `concurrency`."""
+
+
+def make_script(
+    app: App,
+    source: str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    tools: list[str] | None = None,
+    read_only: bool = False,
+    max_calls: int = DEFAULT_MAX_CALLS,
+    concurrency: int = DEFAULT_CONCURRENCY,
+) -> Script:
+    """Return the Script of a source text, which may be a JSON plan.
+
+    Raises an InputError if an option or the plan is not valid.
+    """
+    selected = select_tools(read_script_tools(app.catalog), tools, read_only=read_only)
+    _check_number("max_calls", max_calls, MAX_CALLS)
+    _check_number("concurrency", concurrency, MAX_CONCURRENCY)
+    values = {} if inputs is None else dict(inputs)
+    _check_inputs(values, selected)
+    if source.lstrip()[:1] == "{":
+        plan = _read_plan(source)
+        source = source if plan is None else compile_plan(plan, selected, values)
+    return Script(source, selected, values, max_calls, concurrency, DEFAULT_LIMITS)
+
+
+def _check_number(name: str, value: int, maximum: int) -> None:
+    if not 1 <= value <= maximum:
+        raise InputError(f"{name} must be a number from 1 to {maximum}.", code="E1003", field=name)
+
+
+def _check_inputs(inputs: Mapping[str, object], tools: Mapping[str, ScriptTool]) -> None:
+    """Raise an InputError for an input that cannot be a variable of the script."""
+    for name in inputs:
+        is_name = isinstance(name, str) and name.isidentifier() and not iskeyword(name)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_name or name in (*tools, *MODULES, BARRIER) or name[0] == "_":
+            raise InputError(
+                f"An input cannot have the name {str(name)[:80]!r}.",
+                code="E1003",
+                field="inputs",
+                suggestion=Suggestion(
+                    "retry_with_modified_input",
+                    "Each input is a variable of the script, so its name must be a valid one that "
+                    "no tool has.",
+                ),
+            )
+
+
+def _read_plan(source: str) -> Mapping[str, object] | None:
+    """Return the plan if a source text is one. A script can begin with a brace as well."""
+    try:
+        document = loads(source)
+    except (ValueError, RecursionError):
+        return None
+    return document if is_object(document) and is_plan(document) else None
+
+
+async def run_for(ctx: Context, app: App, script: Script) -> Any:
+    """Run a script as a part of the call that `ctx` belongs to."""
+    call = call_of(ctx)
+    if not call.caller.owns_process:
+        return await run_script(app, script, call)
+    stop_routing = route_stdout()  # the text that a tool prints is its result
+    try:
+        return await run_script(app, script, call)
+    finally:
+        stop_routing()
+
+
+def make_run_tool(app: App) -> Tool:
+    """Return the tool that runs a script: what `app.orchestrate(…)` calls."""
+
+    async def run(
+        ctx: Context,
+        code: str,
+        inputs: dict[str, object] | None = None,
+        tools: list[str] | None = None,
+        read_only: bool = False,
+        max_calls: int = DEFAULT_MAX_CALLS,
+        concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> object:
+        """Run a Python script that calls the tools of the app."""
+        script = make_script(
+            app,
+            code,
+            inputs=inputs,
+            tools=tools,
+            read_only=read_only,
+            max_calls=max_calls,
+            concurrency=concurrency,
+        )
+        return await run_for(ctx, app, script)
+
+    state = app._state
+    # The access rules of the tools that the script calls apply, so the script itself needs none.
+    tool = read_tool(
+        run,
+        app=state.name,
+        path=("orchestrate", "run"),
+        kwargs={"auth": ()},
+        version=state.version,
+    )
+    return tool.replace(limits=tool.limits.replace(stops_itself=True))
