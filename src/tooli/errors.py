@@ -508,9 +508,7 @@ def shell_quote(text: str) -> str:
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" with the closest candidate, or "" if none is close."""
     suggestion = closest_match(name, candidates) if isinstance(name, str) else None
-    if suggestion == name:
-        return ""
-    return f"; did you mean {suggestion!r}?" if suggestion else ""
+    return f"; did you mean {suggestion!r}?" if suggestion not in (None, "", name) else ""
 
 
 _MAX_EDITS = 6

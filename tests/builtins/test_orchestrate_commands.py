@@ -135,9 +135,13 @@ def test_printed_text_of_a_tool_is_its_result(program: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="sync functions are killed only with fork")
 def test_timeout_kills_a_tool(program: Path, tmp_path: Path) -> None:
     marker = tmp_path / "pid"
-    process = start(program, "--timeout", "3")
-    out, _ = process.communicate(f"await hang(marker={str(marker)!r})")
-    assert process.returncode == 50
+    for seconds in ("3", "30", "100"):  # until there is time to start the sandbox and the tool
+        process = start(program, "--timeout", seconds)
+        out, _ = process.communicate(f"await hang(marker={str(marker)!r})")
+        # The limit of the exit itself may be over first if the machine is busy.
+        assert process.returncode in (50, -signal.SIGALRM)
+        if marker.exists() and marker.read_text():
+            break
     error = json.loads(out)["error"]
     assert error["code"] == "E4050"
     assert error["details"]["calls"][0]["tool"] == "hang"

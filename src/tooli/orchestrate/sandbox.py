@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 INSTALL_COMMAND = "pip install 'tooli[eval]>=7.0a1'"
 SCRIPT_NAME = "script.py"
-_EXIT_SECONDS = 0.2
+_EXIT_SECONDS = 0.05
 
 
 class SandboxLimits(Record):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MAX_PRINTED_CHARS = 20_000
 """Maximum number of characters of what a script prints."""
 DEFAULT_MAX_CALLS, DEFAULT_CONCURRENCY = 100, 8
-_CLEAN_UP_SECONDS = 0.25
+_CLEAN_UP_SECONDS = 0.5
 
 
 DEFAULT_LIMITS = SandboxLimits()
