@@ -24,7 +24,7 @@ app = Tooli("files")
 
 @app.command(annotations=ReadOnly)
 def say(text: str):
-    print("said", text)
+    print("heard", text)
 
 @app.command()
 def hang(marker: Path) -> None:
@@ -129,7 +129,7 @@ def test_printed_text_of_a_tool_is_its_result(program: Path) -> None:
     process = start(program)
     out, err = process.communicate("[await say(text='a'), await say(text='b')]")
     assert (process.returncode, err) == (0, "")
-    assert json.loads(out)["result"] == ["said a", "said b"]
+    assert json.loads(out)["result"] == ["heard a", "heard b"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="sync functions are killed only with fork")

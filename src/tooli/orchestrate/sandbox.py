@@ -66,8 +66,8 @@ def _let_threads_end_at_exit() -> None:
 def find_worker() -> Path:
     """Return the program of the worker, as the installed package lists it.
 
-    pydantic-monty would also read the variable `MONTY_BIN` and search the PATH. Whoever sets these
-    could replace the sandbox by any program, so neither is used.
+    pydantic-monty would also read the variable `MONTY_BIN` and search the PATH. A caller who sets
+    these could replace the sandbox by any program, so neither is used.
     """
     name = "monty.exe" if sys.platform == "win32" else "monty"
     try:
