@@ -138,8 +138,7 @@ def test_timeout_kills_a_tool(program: Path, tmp_path: Path) -> None:
     for seconds in ("3", "30", "100"):  # until there is time to start the sandbox and the tool
         process = start(program, "--timeout", seconds)
         out, _ = process.communicate(f"await hang(marker={str(marker)!r})")
-        # The limit of the exit itself may be over first if the machine is busy.
-        assert process.returncode in (50, -signal.SIGALRM)
+        assert process.returncode == 50
         if marker.exists() and marker.read_text():
             break
     error = json.loads(out)["error"]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+import pytest
+
 from tooli import NotFoundError, Tooli
 from tooli.annotations import Destructive, ReadOnly
+
+pytest.importorskip("pydantic_monty", reason="pydantic-monty has no wheel for this platform")
 
 
 class Item(TypedDict):

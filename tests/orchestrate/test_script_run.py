@@ -49,6 +49,22 @@ def test_calls_of_gather_run_at_the_same_time() -> None:
     assert run(source, shop).unwrap() == [3, 3, 3]
 
 
+def test_many_calls_of_gather() -> None:
+    source = "import asyncio\nlen(await asyncio.gather(*[find() for _ in range(600)]))"
+    assert run(source, max_calls=600).unwrap() == 600
+    assert error_of(source, max_calls=599).code == "E4081"
+
+
+def test_calls_start_when_the_script_waits() -> None:
+    """A script that fails before that has called nothing."""
+    shop = Shop()
+    error = error_of("pending = drop(name='tea')\n1 // 0", shop, yes=True)
+    assert error.code == "E4080"
+    assert error.suggestion is not None
+    assert "Nothing was changed" in error.suggestion["fix"]
+    assert shop.ran == []
+
+
 def test_concurrency_is_limited() -> None:
     shop = Shop()
     running: list[int] = []

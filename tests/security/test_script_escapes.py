@@ -16,6 +16,8 @@ from tooli.annotations import ReadOnly
 from tooli.orchestrate import run_tool, script_check
 from tooli.orchestrate.sandbox import SandboxLimits
 
+pytest.importorskip("pydantic_monty", reason="pydantic-monty has no wheel for this platform")
+
 CANARY = "c4n4ry-91f2"
 
 ATTEMPTS = {

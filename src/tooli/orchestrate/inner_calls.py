@@ -96,6 +96,8 @@ class InnerCalls:
         self._tasks: dict[int, asyncio.Task[JsonObject]] = {}
         self._calls: dict[int, InnerCall] = {}  # a sleep is a task that is not among them
         self._slept = 0.0
+        self._waiter: asyncio.Future[None] | None = None  # done when a call has ended
+        self.is_late = False
 
     @property
     def calls(self) -> list[InnerCall]:
@@ -124,21 +126,31 @@ class InnerCalls:
         if not self._slept <= MAX_SLEEP_SECONDS:  # also for NaN
             text = f"The script sleeps longer than {MAX_SLEEP_SECONDS:g} s, which is the limit."
             raise ScriptLimitError(text)
-        self._tasks[id] = asyncio.ensure_future(_sleep(seconds))
+        self._tasks[id] = asyncio.ensure_future(self._sleep(seconds))
 
     async def wait(self, ids: list[int]) -> dict[int, JsonObject]:
         """Wait until at least one of these calls has ended; return the results of those that have.
 
-        Raises a DeadlineReached if none ends in time.
+        Raises a DeadlineReached if none ends before `stop_at_deadline` is called.
         """
-        tasks = {self._tasks[id] for id in ids}
-        await asyncio.wait(
-            tasks, timeout=self.remaining_time(), return_when=asyncio.FIRST_COMPLETED
-        )
-        results = {id: self._tasks[id].result() for id in ids if self._tasks[id].done()}
-        if not results:
-            raise DeadlineReached
-        return results
+        tasks = self._tasks
+        while not self.is_late:
+            results = {id: tasks[id].result() for id in ids if tasks[id].done()}
+            if results:
+                return results
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        raise DeadlineReached
+
+    def _wake(self) -> None:
+        """Let `wait` continue. A task that ends calls it: a callback of the task runs later."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def stop_at_deadline(self) -> None:
+        """End a `wait`, and refuse further ones: the deadline is reached."""
+        self.is_late = True
+        self._wake()
 
     def remaining_time(self) -> float | None:
         """Return the seconds until the deadline; None without one."""
@@ -167,16 +179,26 @@ class InnerCalls:
 
     async def _run(self, call: InnerCall, arguments: dict[str, object]) -> JsonObject:
         """Make a call; return what the sandbox gets: a value or an exception."""
-        async with self._slots:
-            started = monotonic()
-            call.state = "running"
-            try:
-                return await self._call_tool(call, arguments)
-            except BaseException:
-                call.state = "stopped"
-                raise
-            finally:
-                call.milliseconds = int((monotonic() - started) * 1000)
+        try:
+            async with self._slots:
+                started = monotonic()
+                call.state = "running"
+                try:
+                    return await self._call_tool(call, arguments)
+                except BaseException:
+                    call.state = "stopped"
+                    raise
+                finally:
+                    call.milliseconds = int((monotonic() - started) * 1000)
+        finally:
+            self._wake()
+
+    async def _sleep(self, seconds: float) -> JsonObject:
+        try:
+            await asyncio.sleep(max(0.0, seconds))
+        finally:
+            self._wake()
+        return {"return_value": None}
 
     async def _call_tool(self, inner: InnerCall, arguments: dict[str, object]) -> JsonObject:
         outer, tool = self._outer, inner.tool.tool
@@ -217,11 +239,6 @@ class InnerCalls:
         """Add the secrets of a call to those of the outer one: its result may repeat them."""
         if call.secrets and self._outer.secrets is not None:
             self._outer.secrets.extend(call.secrets)
-
-
-async def _sleep(seconds: float) -> JsonObject:
-    await asyncio.sleep(max(0.0, seconds))
-    return {"return_value": None}
 
 
 def _inner_options(outer: Options, tool: Tool) -> Options:

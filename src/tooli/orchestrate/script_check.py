@@ -17,13 +17,13 @@ from tooli.orchestrate.script_tools import BARRIER
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Protocol
 
     from pydantic_monty import (
-        AsyncFunctionSnapshot,
-        AsyncMontySession,
+        FunctionSnapshot,
         MontyRuntimeError,
+        MontySession,
         MontySyntaxError,
     )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     class Feed(Protocol):
         """Feeds a script to the sandbox."""
 
-        def __call__(self, *, skip_type_check: bool) -> Awaitable[AsyncFunctionSnapshot]: ...
+        def __call__(self, *, skip_type_check: bool) -> FunctionSnapshot: ...
 
 
 MAX_SOURCE_CHARS = 200_000
@@ -46,30 +46,30 @@ _TOP_LEVEL_RETURN = "`return` statement outside of a function"
 """The type checker refuses it; the sandbox ends the script with the value."""
 
 
-async def start_script(
-    session: AsyncMontySession,
+def start_script(
+    session: MontySession,
     source: str,
     tools: Mapping[str, ScriptTool],
     inputs: Mapping[str, object],
     on_print: Callable[[str, str], None],
-) -> AsyncFunctionSnapshot:
+) -> FunctionSnapshot:
     """Check a script and return the snapshot at the barrier, before its first line.
 
     Raises an InputError with all problems if it has any.
     """
     import pydantic_monty
 
-    async def feed(*, skip_type_check: bool) -> AsyncFunctionSnapshot:
-        snapshot = await session.feed_start(
+    def feed(*, skip_type_check: bool) -> FunctionSnapshot:
+        snapshot = session.feed_start(
             BARRIER_LINE + source,
             inputs={**inputs},
             print_callback=on_print,
             skip_type_check=skip_type_check,
         )
-        assert isinstance(snapshot, pydantic_monty.AsyncFunctionSnapshot)
+        assert isinstance(snapshot, pydantic_monty.FunctionSnapshot)
         while snapshot.function_name != BARRIER:  # the type checker asks for modules
-            snapshot = await snapshot.resume_not_handled()
-            assert isinstance(snapshot, pydantic_monty.AsyncFunctionSnapshot)
+            snapshot = snapshot.resume_not_handled()
+            assert isinstance(snapshot, pydantic_monty.FunctionSnapshot)
         return snapshot
 
     if len(source) > MAX_SOURCE_CHARS:
@@ -77,11 +77,11 @@ async def start_script(
         raise FormatError(text, code="E1034", is_retryable=False)
     problems = find_unsupported(source)
     try:
-        snapshot = await feed(skip_type_check=False)
+        snapshot = feed(skip_type_check=False)
     except pydantic_monty.MontyTypingError as error:
         problems += read_diagnostics(error.display(), tools)
         # The sandbox accepts less than the type checker, so it parses the script as well.
-        snapshot = await _parse(feed, problems)
+        snapshot = _parse(feed, problems)
     except (pydantic_monty.MontySyntaxError, pydantic_monty.MontyRuntimeError) as error:
         raise script_error([*problems, _read_parser_error(error)]) from None
     if problems or snapshot is None:
@@ -89,12 +89,12 @@ async def start_script(
     return snapshot
 
 
-async def _parse(feed: Feed, problems: list[ScriptProblem]) -> AsyncFunctionSnapshot | None:
+def _parse(feed: Feed, problems: list[ScriptProblem]) -> FunctionSnapshot | None:
     """Parse a script without checking its types; add a problem if that fails."""
     import pydantic_monty
 
     try:
-        return await feed(skip_type_check=True)
+        return feed(skip_type_check=True)
     except (pydantic_monty.MontySyntaxError, pydantic_monty.MontyRuntimeError) as error:
         problems.append(_read_parser_error(error))
         return None

@@ -2,8 +2,9 @@
 
 sandbox                         here
 ------------------------------  ------------------------------------------------
-a tool is called            ─▶  InnerCalls.start: the call runs as a task
-every task of it waits      ─▶  InnerCalls.wait: the results that there are
+a tool is called            ─▶  the call is noted
+every task of it waits      ─▶  InnerCalls.start: the noted calls run as tasks,
+                                InnerCalls.wait: the results that there are
 a tool is used as a value   ─▶  a function of that name
 files, environment, …       ─▶  refused: the sandbox raises PermissionError
 """
@@ -11,6 +12,7 @@ files, environment, …       ─▶  refused: the sandbox raises PermissionErro
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from time import monotonic
 
 from tooli.core import Record
@@ -18,7 +20,7 @@ from tooli.core.tool import cut_text
 from tooli.errors import did_you_mean
 from tooli.orchestrate import script_errors
 from tooli.orchestrate.inner_calls import InnerCalls, ScriptLimitError
-from tooli.orchestrate.sandbox import SandboxLimits, load_monty, open_sandbox, sandbox_version
+from tooli.orchestrate.sandbox import Sandbox, SandboxLimits, load_monty, sandbox_version
 from tooli.orchestrate.script_check import BARRIER_LINE, start_script
 from tooli.orchestrate.script_values import UnreadableValueError, read_value
 from tooli.orchestrate.stubs import render_checker_stubs
@@ -26,14 +28,15 @@ from tooli.orchestrate.stubs import render_checker_stubs
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pydantic_monty import (
-        AsyncFunctionSnapshot,
-        AsyncFutureSnapshot,
-        AsyncNameLookupSnapshot,
-        AsyncSnapshot,
+        FunctionSnapshot,
+        FutureSnapshot,
+        MontyComplete,
+        MontySession,
+        NameLookupSnapshot,
     )
 
     from tooli.core.call import Call
@@ -41,13 +44,16 @@ if TYPE_CHECKING:
     from tooli.orchestrate.script_tools import ScriptTool
     from tooli.storage.state_files import MemoryFailureHistory
 
-    T = TypeVar("T")
+    _Stop = FunctionSnapshot | FutureSnapshot | MontyComplete
 
 MAX_PRINTED_CHARS = 20_000
 """Maximum number of characters of what a script prints."""
 DEFAULT_MAX_CALLS, DEFAULT_CONCURRENCY = 100, 8
 _CLEAN_UP_SECONDS = 0.5
-
+_MAX_STARTED = 256
+"""Number of noted calls with which the thread of the sandbox returns to the event loop."""
+_FUTURE = {"future": ...}
+"""The answer for a call whose result follows."""
 
 DEFAULT_LIMITS = SandboxLimits()
 
@@ -66,8 +72,12 @@ class Script(Record):
 async def check_script(script: Script) -> None:
     """Check a script without running it; raise an InputError that lists all errors."""
     stubs = render_checker_stubs(script.tools.values(), script.inputs)
-    async with open_sandbox(script.limits, stubs) as session:
-        await start_script(session, script.source, script.tools, script.inputs, _ignore_print)
+    with Sandbox(script.limits, stubs) as sandbox:
+        await sandbox.run(
+            lambda session: start_script(
+                session, script.source, script.tools, script.inputs, _ignore_print
+            )
+        )
 
 
 async def run_script(
@@ -129,6 +139,8 @@ class _ScriptRun:
     def __init__(self, script: Script, calls: InnerCalls, printed: PrintedText) -> None:
         self._script, self._calls, self._printed = script, calls, printed
         self._file_name = ""  # as the sandbox names the source in positions
+        self._started: list[Callable[[], None]] = []  # calls that the event loop is to start
+        self._blocking: set[int] = set()  # calls of time.sleep
         self._bytes = (BARRIER_LINE + script.source).encode("utf-8", "replace")
 
     async def run(self, seconds: float | None) -> Any:
@@ -146,10 +158,10 @@ class _ScriptRun:
             raise script_errors.failure_of(error, self._script.source, calls.calls) from None
         except (script_errors.DeadlineReached, ScriptLimitError, monty.MontyCrashedError) as error:
             await calls.finish(is_cancelled=True)
+            if calls.is_late:
+                raise script_errors.deadline_error(seconds or 0.0, calls.calls) from None
             if isinstance(error, ScriptLimitError):
                 raise script_errors.limit_error(str(error), calls.calls) from None
-            if isinstance(error, script_errors.DeadlineReached):
-                raise script_errors.deadline_error(seconds or 0.0, calls.calls) from None
             raise script_errors.crash_error(str(error), calls.calls) from None
         finally:
             await calls.finish(is_cancelled=is_cancelled)
@@ -157,28 +169,42 @@ class _ScriptRun:
     async def _run(self) -> Any:
         script = self._script
         stubs = render_checker_stubs(script.tools.values(), script.inputs)
-        async with open_sandbox(script.limits, stubs) as session:
-            start = start_script(
-                session, script.source, script.tools, script.inputs, self._printed.write
-            )
-            return await self._drive(await self._within_deadline(start))
+        with Sandbox(script.limits, stubs) as sandbox:
+            remaining = self._calls.remaining_time()
+            timer = None
+            if remaining is not None:
+                loop = asyncio.get_running_loop()
+                timer = loop.call_later(remaining, self._stop_at_deadline, sandbox)
+            try:
+                return await self._drive(sandbox)
+            finally:
+                if timer is not None:
+                    timer.cancel()
 
-    async def _drive(self, barrier: AsyncFunctionSnapshot) -> Any:
-        """Answer what the sandbox asks for until the script has ended; return its result."""
-        from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
+    def _stop_at_deadline(self, sandbox: Sandbox) -> None:
+        self._calls.stop_at_deadline()
+        sandbox.kill()
 
-        self._file_name = barrier.position.filename
-        step: Awaitable[AsyncSnapshot] = barrier.resume({"return_value": None})
+    async def _drive(self, sandbox: Sandbox) -> Any:
+        """Run the script until it ends; make its calls whenever all of it waits for them."""
+        from pydantic_monty import FunctionSnapshot, MontyComplete
+
+        calls = self._calls
+        snapshot = await sandbox.run(self._start)
         while True:
-            snapshot = await self._within_deadline(step)
+            for start in self._started:
+                start()
+            self._started.clear()
             if isinstance(snapshot, MontyComplete):
+                await asyncio.sleep(0)  # calls that the script does not wait for begin
                 return self._read_result(snapshot)
-            if isinstance(snapshot, AsyncFunctionSnapshot):
-                step = self._answer_call(snapshot)
-            elif isinstance(snapshot, AsyncNameLookupSnapshot):
-                step = self._answer_name(snapshot)
+            if isinstance(snapshot, FunctionSnapshot):
+                id = snapshot.call_id
+                answer: Any = (await calls.wait([id]))[id] if id in self._blocking else _FUTURE
             else:
-                step = self._answer_waiting(snapshot)
+                answer = await calls.wait(snapshot.pending_call_ids)
+            step = partial(self._advance, snapshot, answer)
+            snapshot = await sandbox.run(step)
 
     def _read_result(self, complete: Any) -> Any:
         try:
@@ -189,46 +215,76 @@ class _ScriptRun:
             text = f"the result cannot be read: {error}"
             raise script_errors.value_error(text, self._calls.calls) from None
 
-    def _answer_call(self, snapshot: AsyncFunctionSnapshot) -> Awaitable[AsyncSnapshot]:
-        """Start the call of a tool. All other functions are refused."""
+    # -------------------------------------------------------------- in the thread of the sandbox
+
+    def _start(self, session: MontySession) -> _Stop:
+        script = self._script
+        barrier = start_script(
+            session, script.source, script.tools, script.inputs, self._printed.write
+        )
+        self._file_name = barrier.position.filename
+        return self._advance(barrier, {"return_value": None}, session)
+
+    def _advance(self, snapshot: Any, answer: Any, session: MontySession) -> _Stop:
+        """Answer the sandbox until it waits for calls or has ended.
+
+        The calls of tools are collected: the event loop starts them.
+        """
+        from pydantic_monty import FunctionSnapshot, NameLookupSnapshot
+
+        del session  # the snapshot belongs to it
+        snapshot = snapshot.resume(answer)
+        while True:
+            if isinstance(snapshot, NameLookupSnapshot):
+                snapshot = self._answer_name(snapshot)
+            elif isinstance(snapshot, FunctionSnapshot):
+                answer = self._answer_call(snapshot)
+                is_blocking = snapshot.call_id in self._blocking
+                if is_blocking or (answer is _FUTURE and len(self._started) >= _MAX_STARTED):
+                    return snapshot
+                if answer is None:
+                    snapshot = snapshot.resume_not_handled()
+                else:
+                    snapshot = snapshot.resume(answer)
+            else:
+                return snapshot
+
+    def _answer_call(self, snapshot: FunctionSnapshot) -> Any:
+        """Note the call of a tool; return the answer. All other functions are refused."""
         if snapshot.is_os_function:
             return self._answer_system_call(snapshot)
         name = snapshot.function_name
         tool = self._script.tools.get(name)
         if tool is None or snapshot.object_id is not None:
             hint = did_you_mean(name, self._script.tools)
-            return _raise(snapshot, "NameError", f"name {name!r} is not defined{hint}")
-        if snapshot.position.filename != self._file_name:
-            return _raise(snapshot, "PermissionError", "eval() and exec() cannot call tools")
+            return _exception("NameError", f"name {name!r} is not defined{hint}")
+        position = snapshot.position
+        if position.filename != self._file_name:
+            return _exception("PermissionError", "eval() and exec() cannot call tools")
         try:
             arguments: JsonObject = {
                 key: read_value(value, f"{name}({key}=…)")
                 for key, value in tool.read_arguments(snapshot.args, snapshot.kwargs).items()
             }
         except TypeError as error:  # also an UnreadableValueError
-            return _raise(snapshot, "TypeError", str(error))
+            return _exception("TypeError", str(error))
         except (ValueError, RecursionError) as error:
-            return _raise(snapshot, "ValueError", f"an argument of {name}: {error}")
-        line = self._bytes.count(b"\n", 0, snapshot.position.start)
-        self._calls.start(snapshot.call_id, tool, arguments, line)
-        return snapshot.resume({"future": ...})
+            return _exception("ValueError", f"an argument of {name}: {error}")
+        line = self._bytes.count(b"\n", 0, position.start)
+        self._started.append(partial(self._calls.start, snapshot.call_id, tool, arguments, line))
+        return _FUTURE
 
-    def _answer_system_call(self, snapshot: AsyncFunctionSnapshot) -> Awaitable[AsyncSnapshot]:
-        """Start a sleep. Everything else that needs the system is refused by the sandbox."""
-        id = snapshot.call_id
-        if snapshot.function_name == "asyncio.sleep":
-            self._calls.start_sleep(id, snapshot.args[0])
-            return snapshot.resume({"future": ...})
-        if snapshot.function_name == "time.sleep":  # all tasks of the script wait for it
-            self._calls.start_sleep(id, snapshot.args[0])
-            return self._answer_when_done(snapshot)
-        return snapshot.resume_not_handled()
+    def _answer_system_call(self, snapshot: FunctionSnapshot) -> Any:
+        """Note a sleep. Return None for all else that needs the system: the sandbox refuses it."""
+        id, name = snapshot.call_id, snapshot.function_name
+        if name not in ("asyncio.sleep", "time.sleep"):
+            return None
+        self._started.append(partial(self._calls.start_sleep, id, snapshot.args[0]))
+        if name == "time.sleep":  # all tasks of the script wait for it
+            self._blocking.add(id)
+        return _FUTURE
 
-    async def _answer_when_done(self, snapshot: AsyncFunctionSnapshot) -> AsyncSnapshot:
-        results = await self._calls.wait([snapshot.call_id])
-        return await snapshot.resume(results[snapshot.call_id])  # pyright: ignore[reportArgumentType]
-
-    def _answer_name(self, snapshot: AsyncNameLookupSnapshot) -> Awaitable[AsyncSnapshot]:
+    def _answer_name(self, snapshot: NameLookupSnapshot) -> Any:
         """Return the function of a tool that is used as a value."""
         name = snapshot.variable_name
         if snapshot.object_id is not None or name not in self._script.tools:
@@ -240,28 +296,6 @@ class _ScriptRun:
         tool.__name__ = name
         return snapshot.resume(value=tool)
 
-    async def _answer_waiting(self, snapshot: AsyncFutureSnapshot) -> AsyncSnapshot:
-        """Wait for calls, and return to the sandbox with the results of those that have ended."""
-        results = await self._calls.wait(snapshot.pending_call_ids)
-        return await snapshot.resume(results)  # pyright: ignore[reportArgumentType]
 
-    async def _within_deadline(self, awaitable: Awaitable[T]) -> T:
-        """Await the sandbox, at most until the deadline. A turn that is cancelled ends with it."""
-        remaining = self._calls.remaining_time()
-        if remaining is None:
-            return await awaitable
-        task = asyncio.ensure_future(awaitable)
-        try:
-            done, _ = await asyncio.wait({task}, timeout=remaining)
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
-        if not done:
-            task.cancel()
-            await asyncio.wait({task})
-            raise script_errors.DeadlineReached
-        return task.result()
-
-
-def _raise(snapshot: AsyncFunctionSnapshot, name: Any, message: str) -> Awaitable[AsyncSnapshot]:
-    return snapshot.resume({"exc_type": name, "message": message})
+def _exception(name: str, message: str) -> JsonObject:
+    return {"exc_type": name, "message": message}
