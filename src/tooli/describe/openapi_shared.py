@@ -112,6 +112,7 @@ def shared_schemas() -> JsonObject:
 
 _PARTIAL_RESULT: JsonObject = {
     "type": "array",
+    "items": {},
     "description": "The items that succeeded, if others failed.",
 }
 
