@@ -49,6 +49,12 @@ SAMPLE_CONFIG = make_config(
         "say": [500],  # it exits with a code
     },
 )
+# the fields of a form are text, so that a list of other values cannot be sent
+SAMPLE_CONFIG += """
+[[operations]]
+include-path = '/uploads/find-files'
+checks.negative_data_rejection.expected-statuses = [200, '4xx']
+"""
 # the schema allows paths that do not exist or that the server may not read
 FILES_CONFIG = make_config(["2xx", 403, 404, 422], {})
 PLAN_ONLY = [
@@ -100,7 +106,7 @@ def test_api_matches_its_openapi_document(
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1500,
         )
     finally:
         server.terminate()
