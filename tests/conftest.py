@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from tests import child_coverage, file_scheduling, session_home
 
 # Hypothesis measures wall time. On a busy machine an example takes many times longer, so a
@@ -24,6 +25,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+# Hypothesis also draws constants of all modules that are loaded, and these depend on other tests.
+providers._get_local_constants = lambda: providers._local_constants
 
 _passed_tests = count(1)
 

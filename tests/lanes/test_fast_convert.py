@@ -13,6 +13,7 @@ import collections
 import enum
 import math
 import pathlib
+import types
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, NamedTuple, Optional
@@ -97,6 +98,11 @@ class AnnotatedCase(NamedTuple):
             constraints = [pydantic.AfterValidator(lambda value: self._clamped(number, value))]
         bounded = Annotated[(number, *constraints)]
         return pydantic.TypeAdapter(_BOUNDED[self.annotation](bounded))
+
+    def is_rejected_by_all(self, locations: list[Any]) -> bool:
+        """True if a value is of no member of a union. tooli reports that as one error."""
+        is_union = isinstance(self.annotation, types.UnionType)
+        return is_union and all(len(location) == 1 for location in locations)
 
     def _clamped(self, number: type, value: Any) -> Any:
         if not isinstance(value, number):
@@ -262,7 +268,7 @@ def compare(case: AnnotatedCase, values: list[Any]) -> None:
                 reason.location for reason in (failure_of_tooli, *failure_of_tooli.other_errors)
             ]
             assert locations, f"rejected at {found}: {about}"
-            if not case.settings:
+            if not case.settings and not (found == [()] and case.is_rejected_by_all(locations)):
                 assert found == locations, f"rejected at {found}: {about}"
         else:
             assert not locations and is_equal(ours, theirs), f"accepted as {ours!r}: {about}"
