@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from itertools import count
@@ -67,6 +68,13 @@ def forget_keys() -> Iterator[None]:
 
     yield
     held_keys.clear()
+
+
+@pytest.fixture(autouse=True)
+def reset_access_log() -> Iterator[None]:
+    """Reset the level that a server with an access log sets in this process."""
+    yield
+    logging.getLogger("tooli.access").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)
