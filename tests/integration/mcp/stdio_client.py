@@ -256,6 +256,7 @@ def failure_of(result: dict[str, Any]) -> dict[str, Any]:
     assert result["isError"] is True, result
     (block,) = result["content"]
     envelope = parse_json(block["text"])
+    assert ("structuredContent" in result) == ("result" in envelope)
     assert result.get("structuredContent", {}).get("result") == envelope.get("result")
     assert result["_meta"]["io.tooli/envelope"] == envelope
     assert envelope["ok"] is False
