@@ -24,7 +24,6 @@ from tooli.errors import (
     Suggestion,
     ToolError,
     ToolRuntimeError,
-    closest_match,
     error_class_for,
 )
 
@@ -239,36 +238,6 @@ class TestSuggestion:
 
     def test_repr(self) -> None:
         assert repr(Suggestion("fix", "a")).startswith("Suggestion({'action': 'fix'")
-
-
-class TestClosestMatch:
-    @pytest.mark.parametrize(
-        ("word", "expected"),
-        [
-            ("patern", "pattern"),
-            ("pattren", "pattern"),
-            ("PATTERN", "pattern"),
-            ("pattern", "pattern"),
-            ("roots", "root"),
-            ("rot", "root"),
-            ("qq", None),
-            ("zzzzzz", None),
-            ("", None),
-            ("x" * 100, None),
-        ],
-    )
-    def test_closest_match_corrects_a_misspelled_word(self, word, expected) -> None:
-        assert closest_match(word, ["pattern", "root", "depth"]) == expected
-
-    def test_exact_match_is_the_closest(self) -> None:
-        assert closest_match("cat", ["cart", "cat", "bat"]) == "cat"
-
-    def test_long_words_must_be_equal(self) -> None:
-        assert closest_match("y" * 80, ["y" * 80]) == "y" * 80
-        assert closest_match("y" * 80, ["y" * 79 + "z"]) is None
-
-    def test_no_match_without_candidates(self) -> None:
-        assert closest_match("a", []) is None
 
 
 @pytest.mark.parametrize(

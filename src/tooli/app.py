@@ -575,19 +575,9 @@ class _TyperImportHook:
         if name != "typer":
             return None
         sys.meta_path.remove(_TyperImportHook)  # type: ignore[arg-type]
-        from importlib.util import find_spec
+        from tooli.cli.typer_signature import find_typer
 
-        spec = find_spec("typer")
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            load = loader.exec_module
-
-            def load_and_set_base(module: Any) -> None:
-                load(module)
-                set_typer_base()
-
-            loader.exec_module = load_and_set_base
-        return spec
+        return find_typer(set_typer_base)
 
 
 if not TYPE_CHECKING:

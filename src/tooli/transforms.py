@@ -16,9 +16,10 @@ from __future__ import annotations
 from tooli.core import Record
 from tooli.core.tool import DEFAULT_GUIDANCE, MISSING, Tool, is_bool
 from tooli.core.versions import compare_key, split_version
-from tooli.errors import DefinitionError, did_you_mean
+from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import CO_ASYNC_GENERATOR, CO_COROUTINE, code_flags
 from tooli.schema.tool_reader import return_annotation
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

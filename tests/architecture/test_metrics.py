@@ -39,7 +39,7 @@ LAZY = {
         "storage.state_files",
     ),
     "help, schemas and usage errors": (
-        *("cli.info_options", "describe.agent_help", "describe.schema_formats"),
+        *("cli.info_options", "describe.agent_help", "describe.schema_formats", "errors"),
         *(
             "pipeline.corrected_calls",
             "pipeline.input_errors",

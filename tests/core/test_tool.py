@@ -7,7 +7,6 @@ import pytest
 from tooli.core.call_secrets import ReceivedSecret, call_secrets
 from tooli.core.definitions import is_rate_limit
 from tooli.core.tool import (
-    MAX_TIMEOUT_SECONDS,
     Behavior,
     Choice,
     Guard,
@@ -21,38 +20,8 @@ from tooli.core.tool import (
     is_bool,
     is_path,
     is_structured,
-    parse_timeout,
     quote,
 )
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (5, 5.0),
-        (0.5, 0.5),
-        ("5", 5.0),
-        ("0.5", 0.5),
-        (MAX_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS),
-        (MAX_TIMEOUT_SECONDS + 1, None),
-        (0, None),
-        (-1, None),
-        (True, None),
-        (None, None),
-        (float("nan"), None),
-        (float("inf"), None),
-        ("", None),
-        (".", None),
-        ("-1", None),
-        ("1e3", None),
-        ("1_0", None),
-        ("1.2.3", None),
-        ("٣", None),
-        ("1" * 16, None),
-    ],
-)
-def test_parse_timeout(value: object, seconds: float | None) -> None:
-    assert parse_timeout(value) == seconds
 
 
 @pytest.mark.parametrize("rate", ["1/second", "60/minute", "10000/hour", "5/day"])

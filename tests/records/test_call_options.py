@@ -10,7 +10,7 @@ import pytest
 from tooli import Next, Page, Tooli
 from tooli.annotations import Destructive
 from tooli.core.call import Options
-from tooli.core.tool import MAX_TIMEOUT_SECONDS
+from tooli.core.timeout_values import MAX_TIMEOUT_SECONDS
 from tooli.records.call_options import (
     MAX_NUMBER,
     ResultOptions,

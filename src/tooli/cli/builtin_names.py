@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tooli.core import BUILTIN_COMMANDS
-from tooli.errors import closest_match
+from tooli.similar_names import closest_match
 
 TYPE_CHECKING = False
 

@@ -7,7 +7,7 @@ from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Problem
 from tooli.core.option_words import INTERFACE_WORDS, option_argv
 from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
-from tooli.errors import DefinitionError, closest_match
+from tooli.errors import DefinitionError
 from tooli.pipeline.unknown_names import (
     closest_command,
     is_negation,
@@ -15,6 +15,7 @@ from tooli.pipeline.unknown_names import (
     with_option_value,
 )
 from tooli.schema import RawText
+from tooli.similar_names import closest_match
 
 TYPE_CHECKING = False
 

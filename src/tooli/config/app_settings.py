@@ -28,8 +28,9 @@ from tooli.core.tool import (
     item_shape,
     unwrap_optional,
 )
-from tooli.errors import DefinitionError, InputError, did_you_mean
+from tooli.errors import DefinitionError, InputError
 from tooli.schema import RawText
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

@@ -22,7 +22,8 @@ from tooli.config.setting_definitions import (
     merge_security_values,
 )
 from tooli.core import Record
-from tooli.errors import InputError, Suggestion, closest_match, did_you_mean
+from tooli.errors import InputError, Suggestion
+from tooli.similar_names import closest_match, did_you_mean
 from tooli.text.escapes import escape_text
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ import os
 
 from tooli.core import Record, is_fixed_path
 from tooli.core.output_modes import OUTPUT_MODES
-from tooli.core.tool import parse_timeout
+from tooli.core.timeout_values import parse_timeout
 
 TYPE_CHECKING = False
 

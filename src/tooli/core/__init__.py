@@ -375,7 +375,8 @@ def read_choice(name: str, value: object, allowed: Sequence[str]) -> str:
     text = str(getattr(value, "value", value)).lower()
     if text in allowed:
         return text
-    from tooli.errors import DefinitionError, did_you_mean
+    from tooli.errors import DefinitionError
+    from tooli.similar_names import did_you_mean
 
     hint = did_you_mean(text, allowed)
     raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}{hint}")

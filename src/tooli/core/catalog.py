@@ -7,7 +7,8 @@ target is looked up when the app is complete.
 from __future__ import annotations
 
 from tooli.core import Record
-from tooli.errors import DefinitionError, did_you_mean, function_location
+from tooli.errors import DefinitionError, function_location
+from tooli.similar_names import did_you_mean
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False

@@ -10,7 +10,8 @@ import os
 
 from tooli.core import Record
 from tooli.core.safe_files import resolve_links
-from tooli.errors import DefinitionError, closest_match, did_you_mean
+from tooli.errors import DefinitionError
+from tooli.similar_names import closest_match, did_you_mean
 from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False

@@ -9,22 +9,16 @@ modules only when their keyword is used.
 from __future__ import annotations
 
 from tooli.core import SAFETY_OPTIONS, TYPER_COMMAND_KEYWORDS
-from tooli.core.tool import (
-    MAX_TIMEOUT_SECONDS,
-    Behavior,
-    Guard,
-    Guidance,
-    Limits,
-    parse_timeout,
-)
+from tooli.core.timeout_values import MAX_TIMEOUT_SECONDS, parse_timeout
+from tooli.core.tool import Behavior, Guard, Guidance, Limits
 from tooli.errors import (
     ERROR_CODES,
     DefinitionError,
     PartialFailure,
     calling_location,
     check_keywords,
-    did_you_mean,
 )
+from tooli.similar_names import did_you_mean
 from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False

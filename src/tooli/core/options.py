@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tooli.core import Record
 from tooli.core.output_modes import FLAG_MODES, MODE_TABLE, OUTPUT_MODES
-from tooli.core.tool import MAX_TIMEOUT_SECONDS
+from tooli.core.timeout_values import MAX_TIMEOUT_SECONDS
 
 TYPE_CHECKING = False
 

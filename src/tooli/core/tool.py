@@ -475,23 +475,6 @@ class Limits(Record):
     stops_itself: bool = False  # the function stops at the deadline: it is not run in a process
 
 
-MAX_TIMEOUT_SECONDS = 10_000_000.0
-
-
-def parse_timeout(value: object) -> float | None:
-    """Return a timeout in seconds from a number or its text; None if it is not a valid timeout."""
-    if isinstance(value, str):
-        digits = value.replace(".", "", 1)
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > 15:
-            return None
-        seconds = float(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = value
-    else:
-        return None
-    return float(seconds) if 0 < seconds <= MAX_TIMEOUT_SECONDS else None
-
-
 DEFAULT_BEHAVIOR, DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS = (
     Behavior(),
     Guard(),

@@ -19,16 +19,10 @@ from tooli.describe.agent_help import place_of_options
 from tooli.describe.markdown import sentence
 from tooli.describe.roff import bold, italic, prose
 from tooli.describe.schema_formats import envvar_names
-from tooli.errors import (
-    ERROR_CODES,
-    EXIT_CODES,
-    NotFoundError,
-    Suggestion,
-    closest_match,
-    shell_quote,
-)
+from tooli.errors import ERROR_CODES, EXIT_CODES, NotFoundError, Suggestion, shell_quote
 from tooli.schema.json_schema import input_schema, output_schema
 from tooli.schema.notation import without_null
+from tooli.similar_names import closest_match
 
 TYPE_CHECKING = False
 

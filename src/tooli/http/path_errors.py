@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tooli.core import Record
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.errors import InputError, Suggestion, closest_match
+from tooli.errors import InputError, Suggestion
 from tooli.http.http_request import HttpError
 from tooli.inputs.query import allows_get
 from tooli.serving.dispatcher import unknown_tool_error
+from tooli.similar_names import closest_match
 
 TYPE_CHECKING = False
 

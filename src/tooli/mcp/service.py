@@ -15,7 +15,7 @@ from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
 from tooli.describe.mcp_tools import describe_mcp_tool, max_result_chars, with_settings
-from tooli.errors import InputError, closest_match
+from tooli.errors import InputError
 from tooli.mcp.message_limits import MAX_STDIO_MESSAGE_BYTES, limit_message, limit_options
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -43,6 +43,7 @@ from tooli.serving.dispatcher import (
     unknown_tool_error,
 )
 from tooli.serving.server_request import CANCELLED, log_access
+from tooli.similar_names import closest_match
 from tooli.stages.auth import environment_scopes
 from tooli.text.jsonable import is_object
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from keyword import iskeyword
 
-from tooli.errors import InputError, Suggestion, did_you_mean
+from tooli.errors import InputError, Suggestion
 from tooli.export.python_source import SourceText, value_literal
 from tooli.orchestrate.script_tools import MODULES
+from tooli.similar_names import did_you_mean
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False

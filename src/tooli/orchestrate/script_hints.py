@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from tooli.core import Record
-from tooli.errors import did_you_mean
 from tooli.orchestrate.script_tools import MODULES
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

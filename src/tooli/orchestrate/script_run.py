@@ -17,13 +17,13 @@ from time import monotonic
 
 from tooli.core import Record
 from tooli.core.tool import cut_text
-from tooli.errors import did_you_mean
 from tooli.orchestrate import script_errors
 from tooli.orchestrate.inner_calls import InnerCalls, ScriptLimitError
 from tooli.orchestrate.sandbox import Sandbox, SandboxLimits, load_monty, sandbox_version
 from tooli.orchestrate.script_check import BARRIER_LINE, start_script
 from tooli.orchestrate.script_values import UnreadableValueError, read_value
 from tooli.orchestrate.stubs import render_checker_stubs
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

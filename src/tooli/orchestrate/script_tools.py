@@ -7,9 +7,10 @@ import builtins
 from tooli.core import Record
 from tooli.core.tool import MISSING
 from tooli.describe.mcp_tools import tools_by_safe_name
-from tooli.errors import InputError, Suggestion, did_you_mean
+from tooli.errors import InputError, Suggestion
 from tooli.export.python_source import identifier
 from tooli.schema.json_schema import input_schema
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

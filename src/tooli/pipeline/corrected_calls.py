@@ -20,7 +20,7 @@ from tooli.core.tool import (
     is_handle,
     item_shape,
 )
-from tooli.errors import Suggestion, is_near
+from tooli.errors import Suggestion
 from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder, shorten_argument
 from tooli.pipeline.suggestions import READ_OPTIONS, suggest_call
 from tooli.pipeline.unknown_names import closest_flag, is_certain_name, spelling_of
@@ -33,6 +33,7 @@ from tooli.schema import (
     RawText,
     convert_unambiguous_text,
 )
+from tooli.similar_names import is_near
 
 TYPE_CHECKING = False
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tooli.core import Record
-from tooli.errors import DefinitionError, closest_match
+from tooli.errors import DefinitionError
 from tooli.pipeline import STAGES
+from tooli.similar_names import closest_match
 
 TYPE_CHECKING = False
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from tooli.core._hot_tables import CALL_OPTIONS, FLAGS
 from tooli.core.call import Problem, SuggestedCall
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.errors import InputError, Suggestion, closest_match, is_near
+from tooli.errors import InputError, Suggestion
 from tooli.pipeline.argv_builder import is_short
+from tooli.similar_names import closest_match, is_near
 
 TYPE_CHECKING = False
 

@@ -26,7 +26,7 @@ from tooli.core.tool import (
     is_handle,
     is_structured,
 )
-from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
+from tooli.errors import DefinitionError, check_keywords, function_location
 from tooli.providers import apply_rules_of_apps, custom_stages_of
 from tooli.providers.app_levels import iter_levels
 from tooli.providers.served_rules import (
@@ -45,6 +45,7 @@ from tooli.schema.tool_reader import (
     required_parameters,
     return_annotation,
 )
+from tooli.similar_names import did_you_mean
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

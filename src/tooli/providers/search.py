@@ -16,7 +16,6 @@ from math import log
 from tooli.core import Record
 from tooli.core import tool as shapes
 from tooli.core.secret_fields import documented_default
-from tooli.errors import closest_match, is_near
 from tooli.providers.search_terms import (
     MAX_TEXT_CHARS,
     STOP_WORDS,
@@ -30,6 +29,7 @@ from tooli.providers.search_terms import (
     stem,
 )
 from tooli.schema.tool_reader import infer_shape, return_annotation
+from tooli.similar_names import closest_match, is_near
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False

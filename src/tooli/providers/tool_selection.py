@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from tooli.errors import DefinitionError, did_you_mean
+from tooli.errors import DefinitionError
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

@@ -17,7 +17,7 @@ from tooli.core._hot_tables import (
     TOKEN_LENGTHS,
 )
 from tooli.core.call import Options, Problem
-from tooli.core.tool import parse_timeout
+from tooli.core.timeout_values import parse_timeout
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ top-level fields of the record.
 from __future__ import annotations
 
 from tooli.core.tool import MAX_MESSAGE_CHARS, cut_text, quote
-from tooli.errors import closest_match
+from tooli.similar_names import closest_match
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False

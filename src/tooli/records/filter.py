@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from tooli.core import Record
 from tooli.core.tool import quote
-from tooli.errors import did_you_mean
 from tooli.records.fields import (
     ExpressionError,
     MultipleValues,
@@ -23,6 +22,7 @@ from tooli.records.fields import (
     json_types,
     parse_path,
 )
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

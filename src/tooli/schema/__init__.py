@@ -356,7 +356,7 @@ def match_choice(shape: Choice, text: str, param: Param) -> Any:
 
 def invalid_choice(shape: Choice, text: str) -> ConversionError:
     """Return the error for a text that is none of the choices."""
-    from tooli.errors import closest_match
+    from tooli.similar_names import closest_match
 
     listing = ", ".join(map(repr, shape.labels))
     return ConversionError(

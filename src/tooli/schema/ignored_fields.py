@@ -11,7 +11,7 @@ from itertools import islice
 
 from tooli.core import Record
 from tooli.core.tool import MAX_PROBLEMS
-from tooli.errors import closest_match
+from tooli.similar_names import closest_match
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

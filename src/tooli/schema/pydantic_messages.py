@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from tooli.core import Record
 from tooli.core.tool import quote
-from tooli.errors import closest_match
 from tooli.schema.notation import format_input
+from tooli.similar_names import closest_match
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

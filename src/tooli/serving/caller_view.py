@@ -9,7 +9,8 @@ other policies it may use all of them, so it sees all of them, except those for 
 from __future__ import annotations
 
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.errors import InputError, Suggestion, closest_match
+from tooli.errors import InputError, Suggestion
+from tooli.similar_names import closest_match
 
 TYPE_CHECKING = False
 

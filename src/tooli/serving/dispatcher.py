@@ -15,18 +15,12 @@ from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options, Problem, RedactionPolicy
 from tooli.core.definitions import RATE_LIMIT_FORMAT, is_rate_limit
 from tooli.core.placeholder_call import make_placeholder_call
-from tooli.errors import (
-    DefinitionError,
-    DependencyError,
-    InputError,
-    Suggestion,
-    TemporaryError,
-    did_you_mean,
-)
+from tooli.errors import DefinitionError, DependencyError, InputError, Suggestion, TemporaryError
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import Presented, present_text
 from tooli.pipeline.unknown_names import missing_command_error, unknown_command_error
 from tooli.serving.caller_view import CallerView
+from tooli.similar_names import did_you_mean
 from tooli.stages.auth import scope_error
 from tooli.stages.rate_limit import is_rate_limited
 from tooli.storage.state_files import MemoryFailureHistory

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tooli.core.call import Failed
 from tooli.core.tool import MISSING, cut_text
 from tooli.describe.mcp_resources import describe_prompt, describe_resource
-from tooli.errors import DefinitionError, NotFoundError, Suggestion, closest_match
+from tooli.errors import DefinitionError, NotFoundError, Suggestion
 from tooli.pipeline import STAGES
 from tooli.pipeline.custom_stages import CustomStage
 from tooli.pipeline.drivers import is_async
@@ -23,6 +23,7 @@ from tooli.providers.resources import (
     texts_to_arguments,
 )
 from tooli.serving.prompt_messages import prompt_messages
+from tooli.similar_names import closest_match
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False

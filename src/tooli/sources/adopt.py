@@ -6,7 +6,8 @@ import os
 import re
 
 from tooli.core import Record
-from tooli.errors import ConflictError, InputError, NotFoundError, Suggestion, did_you_mean
+from tooli.errors import ConflictError, InputError, NotFoundError, Suggestion
+from tooli.similar_names import did_you_mean
 from tooli.sources.credentials import check_options, check_target
 from tooli.sources.kept_sources import KeptSource, change_kept_sources, sources_path
 from tooli.sources.loader import check_has_tools, load_source

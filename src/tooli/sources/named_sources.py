@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from tooli.errors import InputError, NotFoundError, Suggestion, did_you_mean
+from tooli.errors import InputError, NotFoundError, Suggestion
+from tooli.similar_names import did_you_mean
 from tooli.sources.kept_sources import load_kept_sources
 from tooli.sources.source_grammar import PYTHON_APP, SOURCE_OPTIONS, Source
 

@@ -11,11 +11,12 @@ Nothing of the first three is imported or started by a list or a search.
 from __future__ import annotations
 
 from tooli.core import Record
-from tooli.errors import NotFoundError, Suggestion, ToolError, did_you_mean, shell_quote
+from tooli.errors import NotFoundError, Suggestion, ToolError, shell_quote
 from tooli.install.configured_servers import read_configured_servers
 from tooli.providers.provider import described_tool
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.described import clean_text
+from tooli.similar_names import did_you_mean
 from tooli.sources.credentials import redact_command
 from tooli.sources.kept_sources import load_kept_sources, sources_path
 from tooli.sources.loader import load_app

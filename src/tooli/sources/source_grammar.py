@@ -21,7 +21,8 @@ from importlib.util import find_spec
 from shlex import split as split_words
 
 from tooli.core import Record
-from tooli.errors import InputError, Suggestion, did_you_mean, shell_quote
+from tooli.errors import InputError, Suggestion, shell_quote
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

@@ -8,8 +8,8 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from tooli.core.tool import unwrap_optional
-from tooli.errors import did_you_mean
 from tooli.inputs.source import SourceShape
+from tooli.similar_names import did_you_mean
 from tooli.testing.assertions import diff, format_json, without_volatile_fields
 from tooli.testing.command_runner import invoke
 

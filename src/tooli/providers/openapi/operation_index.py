@@ -12,8 +12,9 @@ from hashlib import blake2b
 
 from tooli.core import Record
 from tooli.core.tool import quote
-from tooli.errors import DefinitionError, did_you_mean
+from tooli.errors import DefinitionError
 from tooli.schema.described import clean_text
+from tooli.similar_names import did_you_mean
 from tooli.text.jsonable import is_list, is_object
 from tooli.text.unique_names import UniqueNames
 

@@ -15,7 +15,8 @@ from base64 import b64encode
 from tooli.core import Record
 from tooli.core.call_secrets import ReceivedSecret, record_secret
 from tooli.core.tool import quote
-from tooli.errors import AuthError, DefinitionError, Suggestion, did_you_mean
+from tooli.errors import AuthError, DefinitionError, Suggestion
+from tooli.similar_names import did_you_mean
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

@@ -17,11 +17,13 @@ import os
 import re
 
 from tooli.core import Record
-from tooli.core.tool import MISSING, parse_timeout
-from tooli.errors import DefinitionError, did_you_mean
+from tooli.core.timeout_values import parse_timeout
+from tooli.core.tool import MISSING
+from tooli.errors import DefinitionError
 from tooli.providers.sql.sql_lexer import single_statement
 from tooli.providers.sql.sql_types import TYPE_NAMES, Parameter
 from tooli.schema.described import clean_text
+from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from threading import Event, Lock, Thread
 
-from tooli.core.tool import parse_timeout
+from tooli.core.timeout_values import parse_timeout
 from tooli.errors import DefinitionError, calling_location
 from tooli.providers.provider import Provider
 
