@@ -127,11 +127,14 @@ class PythonSurface:
         return await self._prepare_prompt(prompt_name, arguments).aresult()
 
     def _prepare_resource(self, uri: str) -> PreparedCall:
-        return self._prepare_served(lambda: _served_functions().resource_call(self._app, uri))
+        served = _served_functions()
+        return self._prepare_served(lambda: served.resource_call(self._app, uri, served.is_any))
 
     def _prepare_prompt(self, name: str, arguments: dict[str, Any]) -> PreparedCall:
-        find_prompt = _served_functions().prompt_request
-        return self._prepare_served(lambda: (find_prompt(self._app, name), arguments))
+        served = _served_functions()
+        return self._prepare_served(
+            lambda: (served.prompt_request(self._app, name, served.is_any), arguments)
+        )
 
     def _prepare_served(self, find: Callable[[], tuple[Tool, dict[str, Any]]]) -> PreparedCall:
         """Return the call of a resource or a prompt."""

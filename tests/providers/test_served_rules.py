@@ -18,6 +18,7 @@ from tooli.errors import DefinitionError
 from tooli.mcp.service import McpService
 from tooli.providers.resources import collect_prompts, iter_resources
 from tooli.providers.served_rules import find_levels
+from tooli.transforms import Namespace, Visibility
 
 
 def secret() -> str:
@@ -204,3 +205,27 @@ def test_capabilities_beyond_the_permissions_are_rejected() -> None:
 def test_levels_of_an_app_that_is_not_below_the_root() -> None:
     app, other = Tooli("app"), Tooli("other")
     assert find_levels(app._state, other._state) == (other._state,)
+
+
+def test_only_roles_that_see_every_command_see_the_resource() -> None:
+    app = Tooli("app")
+    app.command("a", tags=["a"])(secret)
+    app.command("b", tags=["b"])(secret)
+    app.resource("n://x")(secret)
+    app.add_transform(Visibility(exclude_tags={"a"}, roles={"one", "both"}))
+    assert set(resource_tool(app).guard.audience) == {"one", "both"}
+    app.add_transform(Visibility(exclude_tags={"b"}, roles={"two", "both"}))
+    assert resource_tool(app).guard.audience == ("both",)
+    app.add_transform(Visibility(exclude_tags={"b"}, roles={"two"}))
+    assert resource_tool(app).guard.audience == ("",)
+
+
+def test_every_version_of_a_command_keeps_its_resource() -> None:
+    app = Tooli("app")
+    for number in ("1", "2", "3"):
+        tags = ["x"] if number == "3" else []
+        options: Any = {"version": f"{number}.0", "resource": f"n://{number}", "tags": tags}
+        app.command("a", annotations=ReadOnly, **options)(lambda: "t")
+    app.add_transform(Namespace("eu"))
+    app.add_transform(Visibility(exclude_tags={"x"}))
+    assert [resource.uri for resource in iter_resources(app)] == ["n://1", "n://2"]

@@ -13,6 +13,7 @@ from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, run_lifespan
 from tests.security.test_hidden_tools import rpc
 
 from tooli import Tooli
+from tooli.annotations import ReadOnly
 from tooli.mcp import mcp_endpoint
 from tooli.transforms import Visibility
 
@@ -145,3 +146,136 @@ async def test_handoff_to_a_hidden_tool() -> None:
             assert answer.status == 200
             assert HIDDEN.encode() not in answer.body
         assert HIDDEN.encode() in (await rpc(api, "ops", "tools/list")).body
+
+
+def make_app_with_documents() -> Tooli:
+    """Return an app whose commands for other roles are resources and prompts as well."""
+    app = Tooli("app")
+
+    @app.command(tags=["admin"], annotations=ReadOnly, resource=f"app://{HIDDEN}")
+    def first() -> str:
+        """Return the gold of vaultone."""
+        return "gold"
+
+    @app.prompt(f"{HIDDEN}-prompt")
+    @app.command(tags=["admin"])
+    def second(name: str) -> str:
+        """Ask vaultone."""
+        return f"gold {name}"
+
+    @app.resource(f"app://{HIDDEN}/{{name}}")
+    @app.command(tags=["admin"])
+    def third(name: str) -> str:
+        """Return a part of vaultone."""
+        return f"gold {name}"
+
+    @app.command(annotations=ReadOnly, resource="app://tea")
+    def peek() -> str:
+        return "tea"
+
+    app.add_transform(Visibility(exclude_tags={"admin"}, roles={"ops"}))
+    return app
+
+
+async def test_documents_of_hidden_tools_are_in_no_list() -> None:
+    async with run_lifespan(make_app_with_documents().asgi(tokens=TOKENS)) as api:
+        requests = [
+            lambda token: request(api, token, "GET", "/tools"),
+            lambda token: request(api, token, "GET", "/resources"),
+            lambda token: request(api, token, "GET", "/prompts"),
+            lambda token: rpc(api, token, "resources/list"),
+            lambda token: rpc(api, token, "resources/templates/list"),
+            lambda token: rpc(api, token, "prompts/list"),
+            lambda token: rpc(api, token, "resources/read", uri="skill://app/SKILL.md"),
+        ]
+        for send in requests:
+            assert HIDDEN.encode() not in (await send("guest")).body
+            assert HIDDEN.encode() in (await send("ops")).body
+
+
+@pytest.mark.parametrize(
+    "method, params, answer",
+    [
+        ("resources/read", {"uri": f"app://{HIDDEN}"}, b"gold"),
+        ("resources/read", {"uri": f"app://{HIDDEN}/x"}, b"gold"),
+        ("prompts/get", {"name": f"{HIDDEN}-prompt", "arguments": {"name": "x"}}, b"gold"),
+        (
+            "completion/complete",
+            {
+                "ref": {"type": "ref/resource", "uri": f"app://{HIDDEN}/{{name}}"},
+                "argument": {"name": "name", "value": ""},
+            },
+            b"completion",
+        ),
+        (
+            "completion/complete",
+            {
+                "ref": {"type": "ref/prompt", "name": f"{HIDDEN}-prompt"},
+                "argument": {"name": "name", "value": ""},
+            },
+            b"completion",
+        ),
+    ],
+)
+async def test_documents_of_hidden_tools_over_mcp(
+    method: str, params: dict[str, Any], answer: bytes
+) -> None:
+    async with run_lifespan(make_app_with_documents().asgi(tokens=TOKENS)) as api:
+        missing = json.loads(json.dumps(params).replace(HIDDEN, MISSING))
+        hidden = without_ids(await rpc(api, "guest", method, **params))
+        assert hidden == without_ids(await rpc(api, "guest", method, **missing))
+        assert answer not in hidden[2].encode()
+        assert answer in (await rpc(api, "ops", method, **params)).body
+
+
+@pytest.mark.parametrize(
+    "path, query",
+    [
+        ("/resources/read", f"uri=app://{HIDDEN}"),
+        ("/resources/read", f"uri=app://{HIDDEN}/x"),
+        (f"/prompts/{HIDDEN}-prompt", "name=x"),
+    ],
+)
+async def test_documents_of_hidden_tools_over_http(path: str, query: str) -> None:
+    api = make_app_with_documents().asgi(mcp=False, tokens=TOKENS)
+
+    async def send(token: str, path: str, query: str) -> AsgiClient:
+        client = AsgiClient(api)
+        client.send_body(b"")
+        headers = [HOST, (b"authorization", f"Bearer {token}".encode())]
+        await asyncio.wait_for(client.start("GET", path, headers, query.encode()), 120)
+        return client
+
+    hidden = await send("guest", path, query)
+    missing = [text.replace(HIDDEN, MISSING) for text in (path, query)]
+    assert without_ids(hidden) == without_ids(await send("guest", *missing))
+    assert hidden.status == 404
+    assert b"gold" in (await send("ops", path, query)).body
+
+
+async def test_subscription_to_a_document_of_a_hidden_tool() -> None:
+    async with run_lifespan(make_app_with_documents().asgi(tokens=TOKENS)) as api:
+        answers = []
+        for name in (HIDDEN, MISSING):
+            notifications = {"resourceSubscriptions": [f"app://{name}"]}
+            answer = await rpc(api, "guest", "subscriptions/listen", notifications=notifications)
+            answers.append(without_ids(answer))
+        assert answers[0] == answers[1]
+
+
+async def test_document_of_a_command_that_is_left_out_for_everybody() -> None:
+    app = make_app_with_documents()
+    app.add_transform(Visibility(exclude_tags={"admin"}))
+    async with run_lifespan(app.asgi(tokens=TOKENS)) as api:
+        assert f'app://{HIDDEN}"'.encode() not in (await rpc(api, "ops", "resources/list")).body
+        read = await rpc(api, "ops", "resources/read", uri=f"app://{HIDDEN}")
+        assert b"gold" not in read.body
+        assert b"app://tea" in (await rpc(api, "guest", "resources/list")).body
+    assert f"app://{HIDDEN}" not in [entry.get("uri") for entry in app.list_resources()]
+
+
+def test_python_code_reads_documents_of_hidden_tools() -> None:
+    app = make_app_with_documents()
+    assert app.read_resource(f"app://{HIDDEN}").result == "gold"
+    assert app.get_prompt(f"{HIDDEN}-prompt", name="x").ok
+    assert HIDDEN not in json.dumps([app.list_resources(), app.list_prompts()])

@@ -35,6 +35,7 @@ from tooli.providers.resources import (
 )
 from tooli.schema.tool_reader import read_tool
 from tooli.serving.prompt_messages import prompt_messages
+from tooli.serving.served_functions import list_prompts, list_resources
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
     from tooli.mcp.service import McpService, RequestContext
     from tooli.pipeline.present import Presented
-    from tooli.providers.resources import Prompt
+    from tooli.providers.resources import Prompt, ServedFunction
     from tooli.serving.caller_view import CallerView
 
     Completer: TypeAlias = Sequence[Any] | Callable[..., Any] | None
@@ -76,7 +77,9 @@ class ResourceService:
         def skill(ctx: Context) -> str:
             info, view = collect_app_info(app), dispatcher.view(ctx.caller.scopes)
             tools = tuple([view.without_hidden(t) for t in info.tools if view.shows(t)])
-            return render_skill_md(info.replace(tools=tools))
+            resources = tuple(list_resources(app, view.shows))
+            prompts = tuple(list_prompts(app, view.shows))
+            return render_skill_md(info.replace(tools=tools, resources=resources, prompts=prompts))
 
         kwargs: ResourceOptions = {
             "name": "skill",
@@ -140,7 +143,7 @@ class ResourceService:
     def read_request(self, params: JsonObject, context: RequestContext) -> ReadRequest:
         """Return a request that reads a resource; raises an RpcError if it is unknown."""
         found = self._find_resource(params["uri"])
-        if found is None:
+        if found is None or not self._knows(found[0], context):
             raise resource_not_found_error(params["uri"], context.stateless)
         request = ReadRequest(self._service, *found, params, context)
         request.describes_app = found[0].fn is self._resources[-1].fn  # the skill resource
@@ -151,7 +154,7 @@ class ResourceService:
     ) -> SubscriptionRequest:
         """Return a request to subscribe to a resource; raises an RpcError if it is unknown."""
         found = self._find_resource(params["uri"])
-        if found is None:
+        if found is None or not self._knows(found[0], context):
             raise resource_not_found_error(params["uri"], context.stateless)
         return SubscriptionRequest(self._service, found[0], context)
 
@@ -167,7 +170,7 @@ class ResourceService:
         target = (
             self._find_prompt(ref["name"], context)
             if is_prompt
-            else self._find_template(ref["uri"])
+            else self._find_template(ref["uri"], context)
         )
         return CompletionRequest(self._service, target, params, context)
 
@@ -186,9 +189,9 @@ class ResourceService:
     def _find_prompt(self, name: str, context: RequestContext) -> Prompt:
         """Return a prompt; raise an RpcError, which names only what the caller sees."""
         prompt = self._prompts.get(name)
-        if prompt is None:
+        if prompt is None or not self._knows(prompt, context):
             state = self._service.app._state
-            view = self._service.all_view if context.find_view is None else context.find_view()
+            view = self._service.view(context)
             known = [n for n, item in self._prompts.items() if view.shows(item.tool(state))]
             raise RpcError(INVALID_PARAMS, unknown_name_message("prompt", name, known))
         return prompt
@@ -200,16 +203,20 @@ class ResourceService:
             raise RpcError(INVALID_PARAMS, message)
         return find_resource(self._resources, uri)
 
-    def _find_template(self, uri: str) -> Resource:
+    def _find_template(self, uri: str, context: RequestContext) -> Resource:
         """Return the resource with a URI or URI template."""
-        for resource in self._resources:
-            if resource.uri == uri:
-                return resource
-        found = self._find_resource(uri)
-        if found is None:
+        found = [resource for resource in self._resources if resource.uri == uri]
+        if not found and (match := self._find_resource(uri)) is not None:
+            found = [match[0]]
+        if not found or not self._knows(found[0], context):
             uri = cut_text(uri, MAX_REPEATED_CHARS)
             raise RpcError(INVALID_PARAMS, f"Unknown resource: {uri}", {"uri": uri})
         return found[0]
+
+    def _knows(self, item: ServedFunction, context: RequestContext) -> bool:
+        """False if a resource or prompt does not exist for the caller, because of its role."""
+        tool = item.tool(self._service.app._state)
+        return not tool.guard.audience or self._service.view(context).knows(tool)
 
 
 # ------------------------------------------------------------------ requests

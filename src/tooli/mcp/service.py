@@ -261,18 +261,18 @@ class McpService:
             return params["name"], params
         return self._deferred_tools.resolve_call(params["name"], params)
 
-    def _view(self, context: RequestContext) -> CallerView:
+    def view(self, context: RequestContext) -> CallerView:
         """Return what the caller of a request sees."""
         return self.all_view if context.find_view is None else context.find_view()
 
     def _knows(self, tool: Tool | None, context: RequestContext) -> bool:
         """False if a tool does not exist for the caller, because of its role."""
-        return tool is None or not tool.guard.audience or self._view(context).knows(tool)
+        return tool is None or not tool.guard.audience or self.view(context).knows(tool)
 
     def _unknown_tool_error(self, name: str, context: RequestContext) -> RpcError:
         """Return the RpcError for an unknown tool, with the envelope that other surfaces send."""
         caller = context.caller
-        view = self._view(context)
+        view = self.view(context)
         error = unknown_tool_error(self.app, name, view=view)
         presented = present_request_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}

@@ -30,12 +30,15 @@ from tooli.errors import DefinitionError, check_keywords, function_location
 from tooli.providers import apply_rules_of_apps, custom_stages_of
 from tooli.providers.app_levels import iter_levels
 from tooli.providers.served_rules import (
+    combine_audiences,
     combine_behaviors,
     combine_guards,
     combine_limits,
     find_command_tools,
     find_commands,
     find_levels,
+    is_left_out,
+    registered_command,
 )
 from tooli.schema import RawText
 from tooli.schema.tool_reader import (
@@ -138,6 +141,11 @@ class ServedFunction:
             self._tools[root] = (revision, self._build_tool(root))
         return self._tools[root][1]
 
+    def is_left_out(self, root: AppState) -> bool:
+        """True if it is a command that a transform leaves out."""
+        own = self._registration
+        return own is not None and is_left_out(root, self._state, own)
+
     def _build_tool(self, root: AppState) -> Tool:
         commands = find_commands(root, self.fn)
         registrations = [registration for registration, _ in commands]
@@ -162,8 +170,15 @@ class ServedFunction:
         return self._add_route(tool, root, registrations)
 
     def _add_route(self, tool: Tool, root: AppState, registrations: Sequence[Registration]) -> Tool:
-        """Return the tool; if Typer runs a command of its function, Typer runs the tool as well."""
-        found = dict(find_command_tools(root, self.fn))
+        """Return the tool for the callers who see the commands of its function.
+
+        If Typer runs a command, Typer runs the tool as well.
+        """
+        tools = find_command_tools(root, self.fn)
+        found = {registered_command(registration): command for registration, command in tools}
+        audience = combine_audiences(found.values())
+        if audience:
+            tool = tool.replace(guard=tool.guard.replace(audience=audience))
         routed = [command for command in found.values() if command.route is not None]
         own = found.get(self._registration) if self._registration is not None else None
         if own is not None and own.route is not None:
@@ -340,9 +355,14 @@ def _check_parameter_names(label: str, fn: Callable[..., object], names: Sequenc
 
 
 def iter_resources(app: ToolSource) -> Iterator[Resource]:
-    """Iterate over the resources of an app, then over those of the apps below it."""
+    """Iterate over the resources of an app, then over those of the apps below it.
+
+    The resource of a command that a transform leaves out is left out.
+    """
     for state in _iter_states(app._state):
-        yield from state.resources
+        for resource in state.resources:
+            if not resource.is_left_out(app._state):
+                yield resource
 
 
 def collect_prompts(app: ToolSource) -> dict[str, Prompt]:

@@ -13,7 +13,7 @@ from tooli.providers.app_levels import iter_levels
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tooli.core import AppState
     from tooli.core.tool import Limits, Tool
@@ -55,6 +55,23 @@ def find_command_tools(
                 yield registration, registration.tool(path, tree)
 
 
+def registered_command(registration: Registration) -> Registration:
+    """Return a command as its author registered it, without transforms and versions."""
+    inner: Registration | None = getattr(registration, "_inner", None)
+    return registration if inner is None else registered_command(inner)
+
+
+def is_left_out(root: AppState, state: AppState, command: Registration) -> bool:
+    """True if a transform leaves out a command of an app that is called through `root`."""
+    if not any([level.transforms for level in find_levels(root, state)]):
+        return False
+    outermost = [above for above in root.self_and_ancestors() if not above.parents]
+    trees = [above.app.tree() for above in outermost if above.app is not None]
+    return not any(
+        [registered_command(found) is command for tree in trees for _, found in tree.walk()]
+    )
+
+
 # ------------------------------------------------------------------ combining
 
 
@@ -80,6 +97,19 @@ def combine_guards(
         app_permissions=tuple(declared[1:]),
         callers=_combine_callers(guards),
     )
+
+
+NOBODY = ""
+"""The role that no caller has."""
+
+
+def combine_audiences(tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return the roles that see all commands of a function; empty if every caller does."""
+    restricted = [tool.guard.audience for tool in tools if tool.guard.audience]
+    if not restricted:
+        return ()
+    roles = [role for role in restricted[0] if all([role in other for other in restricted])]
+    return tuple(roles or [NOBODY])
 
 
 def _combine_callers(guards: Sequence[Guard]) -> tuple[str, ...]:

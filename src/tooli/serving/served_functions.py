@@ -52,6 +52,11 @@ def is_listed(tool: Tool) -> bool:
     return not tool.guard.audience
 
 
+def is_any(tool: Tool) -> bool:
+    """True: Python code sees every tool."""
+    return True
+
+
 def list_resources(app: ToolSource, shows: Shows = is_listed) -> list[JsonObject]:
     """Return the descriptions of the resources that a caller sees."""
     return [
@@ -94,9 +99,11 @@ def resource_request(
     return _without_suggested_calls(_read_tool(resource, app)), texts
 
 
-def resource_call(app: ToolSource, uri: str) -> tuple[Tool, dict[str, Any]]:
+def resource_call(
+    app: ToolSource, uri: str, shows: Shows = is_listed
+) -> tuple[Tool, dict[str, Any]]:
     """Return the tool that reads the resource at a URI, and its arguments."""
-    tool, texts = resource_request(app, uri)
+    tool, texts = resource_request(app, uri, shows)
     return tool, texts_to_arguments(tool, texts)
 
 
