@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Annotated
 
-from tooli import Tooli
+import pytest
+from pydantic import BaseModel
+
+from tooli import Option, Tooli
 from tooli.cli.option_problems import choice_problem, unknown_option_problem
 from tooli.testing import invoke
 
@@ -148,3 +151,92 @@ def test_extra_argument_that_is_no_command() -> None:
 def test_advice_for_an_option_does_not_repeat_the_problem() -> None:
     error = invoke(make_finder(), "a", "-h", "--json").error
     assert error is not None and error["suggestion"]["fix"] == "Use --help."
+
+
+class Place(BaseModel):
+    city: str
+
+
+def make_notes() -> tuple[Tooli, list[str]]:
+    """Return an app, and the names that its commands have received."""
+    app, names = Tooli("notes"), list[str]()
+
+    @app.callback()
+    def setup(profile: str = "") -> None:
+        """Keep notes."""
+
+    @app.command()
+    def add(
+        name: Annotated[str, Option("--name", "-n")] = "",
+        pair: tuple[str, str] = ("", ""),
+        place: Annotated[Place | None, Option()] = None,
+        letter: Annotated[str, Option("-l")] = "",
+    ) -> str:
+        names.append(name)
+        return name
+
+    @app.command("print")
+    def print_note(name: str = "") -> None:
+        names.append(name)
+
+    @app.command("own", own_options=["dry_run"])
+    def own(name: str = "", dry_run: bool = False) -> str:
+        names.append(name)
+        return name
+
+    return app, names
+
+
+@pytest.mark.parametrize(
+    ("line", "literal"),
+    [
+        ("add --name --dry-run", "--name=--dry-run"),
+        ("add -n --dry-run", "--name=--dry-run"),
+        ("add --name --tooli-dry-run", "--name=--tooli-dry-run"),
+        ("add --name --yes", "--name=--yes"),
+        ("add --name --timeout 5", "--name=--timeout"),
+        ("add --name --timeout=5", "--name=--timeout=5"),
+        ("add --name --idempotency-key k", "--name=--idempotency-key"),
+        ("add --name --no-input", "--name=--no-input"),
+        ("add --name --apply token", "--name=--apply"),
+        ("add --pair x --dry-run", "--pair=--dry-run"),
+        ("add --place.city --dry-run", "--place.city=--dry-run"),
+        ("add -l --dry-run", "-l--dry-run"),
+        ("--profile --dry-run add --name x", "--profile=--dry-run"),
+        ("print --name --dry-run --yes", "--name=--dry-run"),
+        ("own --name --yes", "--name=--yes"),
+    ],
+)
+def test_protecting_flag_is_not_the_value_of_an_option(line: str, literal: str) -> None:
+    app, names = make_notes()
+    found = invoke(app, *line.split(), mode="json")
+    assert (found.exit_code, found.error["code"], names) == (2, "E1007", [])
+    assert f"write {literal} if it is the value" in found.error["message"]
+    assert "argv" not in found.error["suggestion"]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("add --name=--dry-run", "--dry-run"),
+        ("add -n--dry-run", "--dry-run"),
+        ("add --name --dry-running", "--dry-running"),
+        ("add --name --version", "--version"),
+        ("own --name --dry-run", "--dry-run"),  # the command's own flag, as in Typer
+    ],
+)
+def test_other_text_is_the_value_of_an_option(line: str, name: str) -> None:
+    app, names = make_notes()
+    assert invoke(app, *line.split(), mode="json").exit_code == 0
+    assert names == [name]
+
+
+@pytest.mark.parametrize("command", ["add", "print"])
+@pytest.mark.parametrize("output", ["text", None])
+def test_typer_decides_in_text_mode_and_for_printing_commands(
+    command: str, output: str | None
+) -> None:
+    app, names = make_notes()
+    found = invoke(app, command, "--name", "--dry-run", env={"TOOLI_OUTPUT": output})
+    is_typer = output == "text" or command == "print"
+    assert (found.exit_code, names) == ((0, ["--dry-run"]) if is_typer else (2, []))

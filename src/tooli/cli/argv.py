@@ -15,13 +15,7 @@ import os
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import Problem
-from tooli.core.tool import (
-    MAX_PROBLEMS,
-    ListOf,
-    PathShape,
-    is_structured,
-    unwrap_optional,
-)
+from tooli.core.tool import MAX_PROBLEMS, is_structured
 from tooli.schema import RawText
 from tooli.schema.tool_reader import varies_between_typer_versions
 
@@ -67,6 +61,7 @@ class CommandLine:
         self.from_config: set[str] = set()  # options from settings, not from the line
         self.app_settings = group.state.app_settings  # its flags are accepted on every line
         self.settings_texts: dict[str, RawText] = {}  # fields of the settings object, by name
+        self.flag_values: list[tuple[str, str, str]] = []  # `--x --y`: its field, `--x`, `--y`
 
     @property
     def has_invalid_option(self) -> bool:
@@ -97,6 +92,13 @@ class CommandLine:
     def takes_settings_flag(self, name: str) -> bool:
         """True if a flag sets a field of the settings object of the app."""
         return self.app_settings is not None and name in self.app_settings.flags
+
+    def take_value(self, rargs: list[str], name: str, field: str = "") -> str:
+        """Take the next word as the value of an option, even if it looks like another option."""
+        value = rargs.pop()
+        if value[:2] == "--" and len(value) > 2:
+            self.flag_values.append((field, name, value))
+        return value
 
     def set_option(self, flag: str, value: str | None) -> None:
         """Set the option of a framework flag."""
@@ -255,8 +257,9 @@ def take_group_flag(line: CommandLine, callback_flags: Mapping[str, int], rargs:
 
 def _pass_to_typer(line: CommandLine, count: int, rargs: list[str]) -> None:
     """Move the values of a callback's option to `typer_argv`."""
+    name = line.typer_argv[-1]
     for _ in range(min(count, len(rargs))):
-        line.typer_argv.append(rargs.pop())
+        line.typer_argv.append(line.take_value(rargs, name))
 
 
 def _take_short_flags(
@@ -352,7 +355,7 @@ class ArgumentParser:
             if param.kind == "argument" and is_structured(param.shape):
                 self.structured_flags[f"--{param.name.replace('_', '-')}"] = param
             if param.kind != "injected" and varies_between_typer_versions(param, tool):
-                self._defer_to_typer(f"versions of Typer parse {param.name} differently")
+                self.defer_to_typer(f"versions of Typer parse {param.name} differently")
             for flag in param.flags:
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):
@@ -386,6 +389,8 @@ class ArgumentParser:
         self._assign_positionals(positional)
         self._read_environment()
         self._check_defaults()
+        if line.flag_values:
+            load_option_problems().check_flag_values(self, framework_flag)
         for name in line.leading_flags:
             if name in self.flags and not name.startswith("--tooli-"):
                 fix = f"write it after the command; the framework's own is --tooli-{name[2:]}"
@@ -451,7 +456,7 @@ class ArgumentParser:
             return
         texts = [] if explicit is None else [explicit]
         while len(texts) < param.nargs and rargs:
-            texts.append(rargs.pop())
+            texts.append(self.line.take_value(rargs, name, param.name))
             self.line.typer_argv.append(texts[-1])
         if len(texts) < param.nargs:
             needs = "a value" if param.nargs == 1 else f"{param.nargs} values"
@@ -478,7 +483,7 @@ class ArgumentParser:
             if not rargs:
                 self._add_problem("E1006", param, f"Option {flag} needs a value")
                 return
-            explicit = rargs.pop()
+            explicit = self.line.take_value(rargs, flag, param.name)
         dotted = self.line.dotted.setdefault(param.name, {})
         dotted.setdefault(path, []).append(explicit)
         texts = self.texts.setdefault(param.name, [])
@@ -514,7 +519,7 @@ class ArgumentParser:
         if own_letters:
             self.line.typer_argv.append(f"{arg[0]}{''.join(own_letters)}")
 
-    def _defer_to_typer(self, reason: str) -> None:
+    def defer_to_typer(self, reason: str) -> None:
         """Let Typer parse the line and report its errors."""
         self.line.typer_reason = reason
         self.line.is_ambiguous = True
@@ -566,29 +571,14 @@ class ArgumentParser:
             from tooli.schema.convert_values import default_needs_typer
 
             if default_needs_typer(param):
-                self._defer_to_typer(f"the default of {param.name} is not of its type")
+                self.defer_to_typer(f"the default of {param.name} is not of its type")
 
     def _read_environment(self) -> None:
         """Read parameters with `envvar=` from the environment, unless they are on the line."""
         for param in self.tool.params:
             names = param.option_kwargs.get("envvar")
             if names and param.name not in self.line.arguments:
-                self._read_environment_variable(param, [names] if isinstance(names, str) else names)
+                from tooli.cli.environment_values import read_variables
 
-    def _read_environment_variable(self, param: Param, names: Sequence[str]) -> None:
-        for name in names:
-            text = os.environ.get(name)
-            if text:
-                if param.is_multiple or param.nargs > 1:
-                    shape = unwrap_optional(param.shape)
-                    is_path_list = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
-                    texts = text.split(os.pathsep) if is_path_list else text.split()
-                else:
-                    texts = [text]
-                if param.is_multiple and not texts:
-                    self._defer_to_typer(f"{name} has no values for {param.name}")
-                    return
-                self.line.arguments[param.name] = RawText(
-                    texts, convert_with_typer, is_cli_text=False
-                )
-                return
+                names = [names] if isinstance(names, str) else names
+                read_variables(self, param, names, convert_with_typer)

@@ -6,6 +6,7 @@ from tooli.core import BUILTIN_COMMANDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Problem
 from tooli.core.option_words import INTERFACE_WORDS, option_argv
+from tooli.core.options import OPTIONS
 from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
 from tooli.errors import DefinitionError
 from tooli.pipeline.unknown_names import (
@@ -20,7 +21,7 @@ from tooli.similar_names import closest_match
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.cli.argv import ArgumentParser, CommandLine
@@ -54,7 +55,7 @@ def take_settings_flag(
     elif explicit is None and not rargs:
         line.problems.append(Problem("E1007", param.name, f"{name} needs a value"))
     else:
-        text = explicit if explicit is not None else rargs.pop()
+        text = explicit if explicit is not None else line.take_value(rargs, name)
         known = line.settings_texts.get(param.name)
         before = known.texts if known is not None and param.is_multiple else ()
         line.settings_texts[param.name] = RawText([*before, text])
@@ -293,6 +294,37 @@ def is_known_flag(line: CommandLine, word: str) -> bool:
     params = () if line.tool is None else line.tool.params
     own = {flag for param in params for flag in (*param.flags, *param.negations)}
     return word in own or word in line.parent_flags or word.replace("--tooli-", "--", 1) in FLAGS
+
+
+_PROTECTING_OPTIONS = frozenset(
+    [option.name for option in OPTIONS if option.group in ("confirm", "run")]
+)
+
+
+def check_flag_values(
+    parser: ArgumentParser, find_flag: Callable[[str, Container[str]], str | None]
+) -> None:
+    """Report options whose value is a framework flag that protects the call, such as `--dry-run`.
+
+    Such a flag is rarely meant as text, and without it, the call has effects. Typer takes the next
+    word whatever it is, so a line that is left to Typer means what it means there.
+    """
+    line, tool = parser.line, parser.tool
+    if line.is_left_to_typer(tool):
+        return
+    for field, name, value in line.flag_values:
+        flag = find_flag(value.partition("=")[0], parser.reserved_flags)
+        if flag is None or FLAGS[flag][0] not in _PROTECTING_OPTIONS:
+            continue
+        param = tool.param(field)
+        names = [name, *(param.flags if param is not None else ())]
+        long_name = next((found for found in names if found[:2] == "--"), None)
+        literal = f"{name}{value}" if long_name is None else f"{long_name}={value}"
+        message = (
+            f"Option {name} needs a value, and {value} is an option itself; "
+            f"write {literal} if it is the value"
+        )
+        line.problems.append(Problem("E1007", field or None, message, hides_value=True))
 
 
 def unknown_framework_flag_problem(name: str, explicit: str | None, rargs: list[str]) -> Problem:

@@ -83,7 +83,7 @@ class _LenientParser(ArgumentParser):
     ) -> None:
         texts = [] if explicit is None else [explicit]
         while len(texts) < param.nargs and rargs:
-            texts.append(rargs.pop())
+            texts.append(self.line.take_value(rargs, name, param.name))
         if len(texts) < param.nargs:
             self._add_problem("E1006", param, f"Option {name} needs a value")
             return
