@@ -1,18 +1,20 @@
 """Errors speak the language of the caller: flags on a command line only, requests over HTTP only.
 
-Each situation makes the framework raise an error. A code that only an app, a server or the start of
-a program can raise has no situation.
+Each situation makes the framework raise an error. Every code has a row in one of the tables.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import pytest
 from pydantic import BaseModel
+from tests.http.asgi_client import AsgiClient
+from tests.parity.error_states import ELSEWHERE, STATES
 
 from tooli import Identifier, Option, StdinOr, Tooli, Within
 from tooli.annotations import Destructive, ReadOnly
@@ -22,7 +24,7 @@ from tooli.testing import Case
 from tooli.testing.app_interfaces import interfaces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tooli.core.protocols import JsonObject
     from tooli.testing.app_interfaces import Interface
@@ -166,17 +168,7 @@ def test_error_is_in_the_words_of_the_caller(situation: str, name: str) -> None:
     if code in SERVERS_ONLY and interface.surface != "mcp" and error.get("code") != code:
         pytest.skip("it is another answer on this interface")
     assert error["code"] == code, error
-    suggestion = error.get("suggestion", {})
-    assert ("argv" in suggestion) <= (interface.surface == "cli")
-    texts = [error["message"], suggestion.get("fix", ""), suggestion.get("example") or ""]
-    if code == "E2101":  # a human runs this command at a terminal
-        texts[1] = texts[1].replace("`shop approvals grant", "")
-    for pattern in FOREIGN[interface.surface]:
-        assert not pattern.search(" ".join(texts)), (pattern.pattern, error)
-
-
-def test_situations_have_known_codes() -> None:
-    assert {situation[:5] for situation in SITUATIONS} <= ERROR_CODES.keys()
+    check_words(error, interface.surface)
 
 
 @pytest.mark.parametrize("name", ["call", "http", "mcp", "mcp-stateless"])
@@ -186,3 +178,87 @@ def test_model_gets_the_arguments_that_work(situation: str, name: str) -> None:
     suggestion = answer(situation, interface)["suggestion"]
     assert isinstance(suggestion["arguments"], dict)
     assert json.loads(json.dumps(suggestion["arguments"])) == suggestion["arguments"]
+
+
+# ------------------------------------------------------------------ codes that need a state
+
+
+def check_words(error: JsonObject, surface: str) -> None:
+    """Check that an error has no words of another interface."""
+    suggestion = error.get("suggestion", {})
+    assert ("argv" in suggestion) <= (surface == "cli")
+    texts = [error["message"], suggestion.get("fix", ""), suggestion.get("example") or ""]
+    if suggestion.get("action") == "ask_human":  # a human runs this command at a terminal
+        texts[1] = re.sub(r"a human to run `[^`]+`", "", texts[1])
+    for pattern in FOREIGN[surface]:
+        assert not pattern.search(" ".join(texts)), (pattern.pattern, error)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("code", STATES)
+def test_error_of_a_state_is_in_the_words_of_the_caller(
+    code: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, (*before, last), change, applies_plan = STATES[code](tmp_path, monkeypatch)
+    interface = next(found for found in interfaces(app) if found.name == name)
+    if last.argv is not None and not interface.accepts_argv:
+        pytest.skip("a command line only")
+    if code == "E2102" and name == "mcp-stateless":
+        pytest.skip("the question is the answer: the client asks, and repeats the call")
+    answers = [interface.send_case(case).envelope for case in before]
+    change()
+    if applies_plan:
+        last = last.replace(options={**last.options, "apply": answers[-1]["result"]["token"]})
+    error = interface.send_case(last).envelope.get("error", {})
+    assert error.get("code") == code, error
+    check_words(error, interface.surface)
+
+
+class HttpCase(NamedTuple):
+    """A request that is refused before a call is made of it."""
+
+    method: str = "POST"
+    path: str = "/tools/rows"
+    body: bytes | None = b"{}"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    query: bytes = b""
+    host: bytes = b"localhost"
+    settings: Mapping[str, Any] = {}
+
+
+HTTP_CASES = {
+    "E1400": HttpCase("GET", body=None, query=b"kind=%FF"),
+    "E1404": HttpCase(path="/nowhere"),
+    "E1405": HttpCase("PUT"),
+    "E1408": HttpCase(settings={"chunk_timeout": 0.01}),
+    "E1413": HttpCase(body=b" " * 99, settings={"max_body": 9}),
+    "E1415": HttpCase(headers=((b"content-type", b"text/plain"),)),
+    "E1421": HttpCase(host=b"example.org"),
+    "E2401": HttpCase(settings={"token": "secret"}),
+    "E2403": HttpCase(headers=((b"origin", b"https://example.org"),)),
+}
+FOR_OPERATORS = ("E1421", "E2403")
+"""Codes whose suggestion says how the server is started: its flags are the right words."""
+
+
+@pytest.mark.parametrize("code", HTTP_CASES)
+async def test_refused_request_is_in_the_words_of_http(code: str) -> None:
+    case = HTTP_CASES[code]
+    client = AsgiClient(make_app().asgi(mcp=False, **case.settings))
+    if code != "E1408":
+        client.send_body(case.body or b"")
+    headers = [(b"host", case.host), *case.headers]
+    if case.body is not None and b"content-type" not in dict(headers):
+        headers.append((b"content-type", b"application/json"))
+    await asyncio.wait_for(client.start(case.method, case.path, headers, case.query), 120)
+    error = client.json()["error"]
+    assert error["code"] == code
+    if code not in FOR_OPERATORS:
+        check_words(error, "http")
+
+
+def test_every_code_has_a_row() -> None:
+    rows = [*[situation[:5] for situation in SITUATIONS], *STATES, *HTTP_CASES, *ELSEWHERE]
+    assert set(rows) == ERROR_CODES.keys()
+    for place in ELSEWHERE.values():
+        assert (Path(__file__).parents[2] / place.rpartition(" ")[2]).exists()

@@ -116,10 +116,14 @@ class TestSuggestionsOfAnApp:
         suggestion = Suggestion(fix="x", argv=["app", "tool", *words])
         assert localized(suggestion, "mcp") == {"arguments": arguments}
 
+    def test_line_of_another_program_stays_in_the_example(self) -> None:
+        found = localized(Suggestion(fix="x", argv=["pip", "install", "x"]), "http")
+        assert found == {"example": "pip install x"}
+
+    @pytest.mark.parametrize("surface", ["http", "mcp", "python"])
     @pytest.mark.parametrize(
         "argv",
         [
-            ["pip", "install", "x"],
             ["app", "other", "x"],
             ["app", "tool", "x", "--zzz"],
             ["app", "tool", "x", "y"],
@@ -127,9 +131,22 @@ class TestSuggestionsOfAnApp:
             ["app", "tool", "x", "--coats"],
         ],
     )
-    def test_other_command_lines_stay_in_the_example(self, argv) -> None:
-        found = localized(Suggestion(fix="x", argv=argv), "http")
-        assert found == {"example": " ".join(argv)}
+    def test_line_that_is_no_call_of_the_interface_is_left_out(self, argv, surface) -> None:
+        line = " ".join(argv)
+        assert localized(Suggestion(fix="x", argv=argv), surface) == {}
+        assert localized(Suggestion(fix="x", example=line), surface) == {}
+        assert localized(Suggestion(fix="x", example=line), "cli") == {"example": line}
+
+    @pytest.mark.parametrize("surface", ["http", "mcp", "python"])
+    def test_line_in_the_example_becomes_arguments(self, surface) -> None:
+        found = localized(Suggestion(fix="x", example="app tool 'a b' --coats 3"), surface)
+        assert found["arguments"] == {"what": "a b", "coats": 3}
+        assert not found.get("example", "").startswith("app tool")
+
+    @pytest.mark.parametrize("example", ["app", "app tool 'x", "Use app tool x.", "*.py"])
+    def test_other_text_in_the_example(self, example) -> None:
+        expected = {} if example == "app tool 'x" else {"example": example}
+        assert localized(Suggestion(fix="x", example=example), "mcp") == expected
 
     def test_arguments_become_a_command_line(self) -> None:
         suggestion = Suggestion(fix="x", arguments={"what": "a b", "coats": 3, "yes": True})

@@ -91,14 +91,23 @@ def localize_suggestion(suggestion: Suggestion, call: Call) -> Suggestion:
     if not isinstance(target, SuggestedCall):
         target = _read_target(suggestion, call)
         if target is None:
-            if suggestion.argv is None or is_command_line:
-                return suggestion
-            return suggestion.replace(argv=None)  # `example` has the line
+            return suggestion if is_command_line else _without_line(suggestion, call)
         if suggestion.argv is not None and is_command_line:
             return suggestion.replace(arguments=None)
     if is_command_line:
         return _as_command_line(suggestion, target, call)
     return _as_arguments(suggestion, target, call)
+
+
+def _without_line(suggestion: Suggestion, call: Call) -> Suggestion:
+    """Return a suggestion without a command line of the app, which only a command line can run.
+
+    The line of another program stays in `example`.
+    """
+    is_own = bool(suggestion.argv) and _is_program(suggestion.argv[0], call)
+    if is_own or _example_words(suggestion, call) is not None:
+        return suggestion.replace(argv=None, example=None)
+    return suggestion if suggestion.argv is None else suggestion.replace(argv=None)
 
 
 def show_call(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]]:
@@ -297,13 +306,35 @@ def _read_target(suggestion: Suggestion, call: Call) -> SuggestedCall | None:
         }
         arguments = {n: v for n, v in suggestion.arguments.items() if n not in options}
         return SuggestedCall(tool.path, arguments, options, tool)
-    if suggestion.argv is None or words_of(call).is_command_line:
+    if words_of(call).is_command_line:
         return None
-    words = suggestion.argv[1:]
-    if tuple(words[: len(tool.cli_path)]) != tool.cli_path:
+    line = _example_words(suggestion, call) if suggestion.argv is None else suggestion.argv
+    words = (line or ())[1:]
+    if not line or tuple(words[: len(tool.cli_path)]) != tool.cli_path:
         return None
     accepted = {name for name, _ in words_of(call).spellings().values()}
     return _parse_words(tool, words[len(tool.cli_path) :], accepted)
+
+
+def _example_words(suggestion: Suggestion, call: Call) -> list[str] | None:
+    """Return the words of an example that is a command line of the app; None for other text.
+
+    They are empty if it is not a valid line.
+    """
+    program, _, rest = (suggestion.example or "").partition(" ")
+    if not rest or not _is_program(program, call):
+        return None
+    from shlex import split  # few errors have such an example
+
+    try:
+        return split(suggestion.example or "")
+    except ValueError:
+        return []
+
+
+def _is_program(word: str, call: Call) -> bool:
+    """True if the first word of a command line stands for the app."""
+    return word == call.tool.app or (call.caller.prog is not None and word == call.caller.prog[0])
 
 
 def _parse_words(tool: Tool, words: Sequence[str], accepted: set[str]) -> SuggestedCall | None:

@@ -10,7 +10,7 @@ from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint, make_keyed_digest
 from tooli.core.caller_key import caller_key
 from tooli.core.event_loop import is_in_event_loop
-from tooli.errors import StateError, Suggestion, TemporaryError
+from tooli.errors import StateError, Suggestion, TemporaryError, shell_quote
 from tooli.pipeline.single_use_claims import is_awaiting_input, is_held
 from tooli.pipeline.stdout_capture import tee_stdout
 from tooli.pipeline.suggestions import suggest_call
@@ -391,14 +391,15 @@ def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
     if isinstance(stored, Failed):
         details["ended_by"] = {"code": stored.error.code, "message": stored.error.message}
     program = call.caller.prog or (call.tool.app,)
+    argv = [*program, "idempotency", "forget", call.options.idempotency_key or ""]
     return StateError(
         "A call with this idempotency key was interrupted. Its effect is unknown.",
         code="E3052",
         suggestion=Suggestion(
             "ask_human",
-            "Find out whether the call took effect. If it did, do nothing. If not, forget the key "
-            "and repeat the call.",
-            argv=[*program, "idempotency", "forget", call.options.idempotency_key or ""],
+            "Find out whether the call took effect. If it did, do nothing. If not, ask a human to "
+            f"run `{' '.join(map(shell_quote, argv))}` at their terminal, and repeat the call.",
+            argv=argv,
         ),
         details=details,
     )
