@@ -876,13 +876,13 @@ def test_event_loop_waits_for_the_store_with_a_short_timeout(
 
     monkeypatch.setattr("tooli.stages.idempotency.EVENT_LOOP_WAIT_SECONDS", 0.3)
     waited: list[float] = []
-    execute = SqliteIdempotencyStore._execute
+    execute = SqliteIdempotencyStore.execute
 
     def execute_and_record(self: Any, work: Any, timeout: float) -> Any:
         waited.append(timeout)
         return execute(self, work, timeout)
 
-    monkeypatch.setattr(SqliteIdempotencyStore, "_execute", execute_and_record)
+    monkeypatch.setattr(SqliteIdempotencyStore, "execute", execute_and_record)
     connections: list[Any] = []
 
     async def do() -> int:

@@ -54,7 +54,7 @@ def test_lease_is_renewed_while_call_runs(postgres_server: str) -> None:
 def test_attempt_started_while_renewal_thread_ends_is_renewed() -> None:
     store = PostgresIdempotencyStore("postgresql://127.0.0.1:1/none", lease=0.003)
     renewed, wait = threading.Event(), 60
-    store._execute = lambda work, timeout: renewed.set()  # type: ignore[method-assign]
+    store.execute = lambda work, timeout: renewed.set()  # type: ignore[method-assign]
 
     class LeasedAttempts(set[str]):
         """A set that starts an attempt in another thread when it is read while empty."""

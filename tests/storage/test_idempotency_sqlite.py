@@ -298,7 +298,7 @@ def test_unopenable_database_is_not_quarantined(tmp_path: Path) -> None:
 def test_failed_statement_does_not_quarantine(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     with pytest.raises(StoreUnavailable) as failure:
-        store._execute(lambda connection: connection.execute("SELECT 1", (1, 2)), 1.0)
+        store.execute(lambda connection: connection.execute("SELECT 1", (1, 2)), 1.0)
     assert failure.value.damaged_path is None
     assert isinstance(begin(store), NewAttempt)
     store.close()
@@ -313,7 +313,7 @@ def test_busy_database_is_retried(tmp_path: Path) -> None:
             raise failures.pop()
         return "done"
 
-    assert store._execute(work, 60.0) == "done"
+    assert store.execute(work, 60.0) == "done"
     store.close()
 
 

@@ -7,7 +7,7 @@ from tooli.core import Record
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping, MutableMapping
     from typing import Any, TypeAlias
 
     from tooli.core.peer import Peer
@@ -201,7 +201,7 @@ class Call(Record):
     claims: tuple[SingleUseClaim, ...] = ()
     lifespan: Any = None  # what the lifespan yields that was opened for this call
     request: ServerRequest | None = None  # the request of a client to a server
-    session_data: dict[str, Any] | None = None  # the values of `ctx.state`
+    session_data: MutableMapping[str, Any] | None = None  # the values of `ctx.state`
     keeps_session: bool = False  # later calls see them
     is_from_script: bool = False  # a script calls the tool: `orchestrate run`
 

@@ -28,7 +28,9 @@ class SessionState(MutableMapping[str, Any]):
 
     __slots__ = ("_data", "_is_copy", "is_kept")
 
-    def __init__(self, data: dict[str, Any], *, is_kept: bool, is_copy: bool = False) -> None:
+    def __init__(
+        self, data: MutableMapping[str, Any], *, is_kept: bool, is_copy: bool = False
+    ) -> None:
         self._data = data
         self._is_copy = is_copy  # True: this process ends with the call, and changes would be lost
         self.is_kept = is_kept

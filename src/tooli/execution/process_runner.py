@@ -160,6 +160,9 @@ class ChildCall:
         call = self.call
         for secret in call.secrets or ():
             secret.load()  # this process redacts secrets, so it needs their values
+        preload = getattr(call.session_data, "preload", None)
+        if preload is not None and any([param.kind == "injected" for param in call.tool.params]):
+            preload()  # the worker process has no connection to the store
         if call.tool.has_handles:
             for output in find_outputs(call.tool.arguments_by_param(call.arguments)):
                 output.create_marked_file()

@@ -56,6 +56,7 @@ from tooli.serving.asgi_receive import (
     replay_messages,
 )
 from tooli.serving.dispatcher import path_without_root
+from tooli.storage.session_store import StoredSession
 from tooli.text.json_limits import JsonLimitError, check_json_limits
 from tooli.text.jsonable import is_object
 
@@ -316,7 +317,15 @@ class _StreamableHttpTransport:
                 send = add_session_id(send, issued)
         known = {} if session is None else {"client": session.client, "session": session.name}
         scope = {**with_session(scope, None), "tooli.stateless": known}
+        if session is not None and not self._server.has_sessions:
+            scope[SESSION_DATA] = self._find_stored_session(session, scope)
         await self._manager.handle_without_session(scope, receive, send)
+
+    def _find_stored_session(self, session: SessionId, scope: Scope) -> StoredSession:
+        """Return the values of a session that every process of the server can answer."""
+        caller, state = SessionCaller(scope), self._server.service.app._state
+        store_url = state.security_settings.get("store")
+        return StoredSession(store_url, state.name, session.name, caller.key, caller.scopes)
 
     async def _continue_session(
         self, session_ids: list[str], scope: Scope, receive: Receive, send: Send, body: bytes

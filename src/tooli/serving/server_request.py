@@ -14,16 +14,16 @@ import os
 from time import perf_counter
 
 from tooli.core import find_loaded
+from tooli.errors import ToolError
 from tooli.pipeline.failure import is_unexpected
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
     from typing import Any
 
     from tooli.core.call import Call, Outcome
-    from tooli.errors import ToolError
 
 CANCELLED, DISCONNECTED = "cancelled", "disconnected"
 """What the access log has in place of a code if a call was stopped before it had an outcome."""
@@ -57,7 +57,8 @@ class ServerRequest:
         self.address: str | None = None
         self.principal: str | None = None
         self.session: str | None = None
-        self.session_data: dict[str, Any] | None = None  # `ctx.state`; None: kept for no session
+        # The values of `ctx.state`; None: they are kept for no session.
+        self.session_data: MutableMapping[str, Any] | None = None
         self.rpc_id: str | int | None = None
         self.status: int | None = None  # of the HTTP response
         self.call: Call | None = None  # the call that has ended, if there was one
@@ -93,6 +94,12 @@ class ServerRequest:
         self.call = call
         error: ToolError | None = getattr(outcome, "error", None)
         self.code = "ok" if error is None else error.code
+        flush = getattr(self.session_data, "flush", None)
+        if flush is not None:  # the session is in a store
+            try:
+                flush()
+            except ToolError as failure:
+                call.warnings.append(f"Changes of ctx.state were not stored: {failure.message}")
 
 
 def new_request_id() -> str:

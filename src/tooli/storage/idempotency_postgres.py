@@ -56,6 +56,7 @@ _ADVISORY_LOCK_ID = 0x746F6F6C69  # held while a process creates the table
 _INTERVAL = "make_interval(secs => {})"
 _DIALECT = SqlDialect(
     table="tooli_keys",
+    session_table="tooli_sessions",
     parameter="%s",
     now="clock_timestamp()",
     timestamp="to_timestamp({})",
@@ -156,16 +157,20 @@ class PostgresIdempotencyStore(IdempotencyStore):
         try:
             self._connection_timeout = None
             self._set_timeout(connection, timeout)
-            if connection.execute("SELECT to_regclass('tooli_keys')").fetchone()[0] is None:
-                with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK_ID,))
-                    connection.execute(_CREATE_TABLE)
-                    connection.execute(_CREATE_INDEX)
+            self.create_table(connection, "tooli_keys", _CREATE_TABLE, _CREATE_INDEX)
         except BaseException:
             connection.close()
             raise
         self._connection, self._pid = connection, os.getpid()
         return connection
+
+    def create_table(self, connection: Any, table: str, *statements: str) -> None:
+        """Create a table if it does not exist."""
+        if connection.execute("SELECT to_regclass(%s)", (table,)).fetchone()[0] is None:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK_ID,))
+                for statement in statements:
+                    connection.execute(statement)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -197,7 +202,7 @@ class PostgresIdempotencyStore(IdempotencyStore):
                     return
             values = (self._lease, attempts)
             try:
-                self._execute(
+                self.execute(
                     lambda connection, values=values: connection.execute(_RENEW_LEASES, values),
                     self._lease / 3,
                 )

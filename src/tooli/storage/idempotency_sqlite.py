@@ -56,6 +56,7 @@ _CREATE_TABLE = (
 _CREATE_INDEX = "CREATE INDEX keys_by_end ON keys (coalesce(ended, started))"
 _DIALECT = SqlDialect(
     table="keys",
+    session_table="sessions",
     parameter="?",
     now="unix_time()",  # registered by _open_database
     timestamp="{}",
@@ -156,10 +157,16 @@ class SqliteIdempotencyStore(IdempotencyStore):
             else:
                 _inherited_connections.append(connection)
 
+    def create_table(self, connection: SqlConnection, table: str, *statements: str) -> None:
+        """Create a table if it does not exist: the statements say that."""
+        del table
+        for statement in statements:
+            connection.execute(statement)
+
     def _transaction(self, connection: Any) -> Connection:
         return _start_transaction(connection)
 
-    def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
+    def prepare_write(self, connection: SqlConnection, durable: bool) -> None:
         if self._durable != durable:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable

@@ -270,6 +270,7 @@ class SqlDialect(Record):
     """
 
     table: str
+    session_table: str  # see storage/session_store.py
     parameter: str  # placeholder of a parameter
     now: str  # the current time
     timestamp: str  # template: seconds since 1970 → the type of the column `started`
@@ -359,7 +360,7 @@ class IdempotencyStore:
     """
 
     def __init__(self, dialect: SqlDialect) -> None:
-        self._dialect = dialect
+        self.dialect = dialect
         self._statements = _Statements(dialect)
         self._lock = allocate_lock()
         self._connection: Any = None
@@ -401,14 +402,14 @@ class IdempotencyStore:
                         return result
                     replaced = (entry.attempt, entry.state)
                 self._prepare_claim(require_intact)
-                self._prepare_write(connection, durable)
+                self.prepare_write(connection, durable)
                 values = (*scoped_key.columns, *attempt_values, now, *replaced)
                 if connection.execute(self._statements.claim, values).rowcount > 0:
                     if token.attempt[0] == "0":  # one call in sixteen
                         connection.execute(self._statements.purge)
                     return NewAttempt(token, now)
 
-        result = self._execute(begin_call, timeout)
+        result = self.execute(begin_call, timeout)
         if isinstance(result, NewAttempt):
             self._attempt_started(token)
         return result
@@ -418,15 +419,15 @@ class IdempotencyStore:
         values = (state, outcome, *token.scoped_key.columns, token.attempt)
 
         def finish_entry(connection: SqlConnection) -> bool:
-            self._prepare_write(connection, token.durable)
+            self.prepare_write(connection, token.durable)
             return connection.execute(self._statements.finish, values).rowcount > 0
 
-        return self._execute(finish_entry, token.timeout)
+        return self.execute(finish_entry, token.timeout)
 
     def release(self, token: AttemptToken) -> None:
         """Delete an entry, so that the next call with its key is new."""
         values = (*token.scoped_key.columns, token.attempt)
-        self._execute(
+        self.execute(
             lambda connection: connection.execute(self._statements.release, values), token.timeout
         )
 
@@ -438,7 +439,7 @@ class IdempotencyStore:
             return iter(())
         statements = self._statements
         statement = statements.list_unfinished if unfinished_only else statements.list_all
-        rows = self._execute(
+        rows = self.execute(
             lambda connection: connection.execute(statement, (*_app_values(app), limit)).fetchall(),
             STORE_TIMEOUT_SECONDS,
         )
@@ -460,7 +461,7 @@ class IdempotencyStore:
         values = (*_app_values(app), key, *(() if tool is None else (tool,)))
 
         def forget_key(connection: SqlConnection) -> int:
-            self._prepare_write(connection, True)
+            self.prepare_write(connection, True)
             with self._transaction(connection):
                 if not include_running:
                     find = statements.find_by_key + of_tool + statements.for_update
@@ -470,11 +471,11 @@ class IdempotencyStore:
                             raise KeyStillRunning(entry)
                 return connection.execute(statements.forget + of_tool, values).rowcount
 
-        return self._execute(forget_key, STORE_TIMEOUT_SECONDS)
+        return self.execute(forget_key, STORE_TIMEOUT_SECONDS)
 
     def check(self, timeout: float) -> None:
         """Raise StoreUnavailable if the store does not answer within `timeout` seconds."""
-        self._execute(lambda connection: connection.execute("SELECT 1"), timeout)
+        self.execute(lambda connection: connection.execute("SELECT 1"), timeout)
 
     def close(self) -> None:
         """Close the connection. The next call opens it again."""
@@ -484,7 +485,7 @@ class IdempotencyStore:
             finally:
                 self._lock.release()
 
-    def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
+    def execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
         """Call `work` with the connection and return its result, within `timeout` seconds."""
         driver = self._load_driver()
         deadline = monotonic() + timeout  # includes waiting for other threads of this process
@@ -498,10 +499,14 @@ class IdempotencyStore:
 
     def _set_timeout(self, connection: SqlConnection, timeout: float) -> None:
         if self._connection_timeout != timeout:
-            connection.execute(self._dialect.set_timeout.format(int(timeout * 1000)))
+            connection.execute(self.dialect.set_timeout.format(int(timeout * 1000)))
             self._connection_timeout = timeout
 
     # -------------------------------------------------------------- implemented by subclasses
+
+    def create_table(self, connection: SqlConnection, table: str, *statements: str) -> None:
+        """Create a table if it does not exist."""
+        raise NotImplementedError
 
     def _load_driver(self) -> Any:
         """Return the module that connects to the database."""
@@ -523,7 +528,7 @@ class IdempotencyStore:
         """True if the database may exist. If not, `entries` and `forget` do not create it."""
         return True
 
-    def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
+    def prepare_write(self, connection: SqlConnection, durable: bool) -> None:
         """Prepare the connection for a statement that writes."""
 
     def _attempt_started(self, token: AttemptToken) -> None:

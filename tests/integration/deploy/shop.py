@@ -33,6 +33,22 @@ def steps(ctx: Context, count: int = 3) -> int:
     return sum([1 for _ in ctx.progress(list(range(count)))])
 
 
+@app.command()
+def visit(ctx: Context, name: str = "") -> dict[str, object]:
+    """Count the calls of the session, and remember the names."""
+    ctx.state["visits"] = ctx.state.get("visits", 0) + 1
+    ctx.state.setdefault("names", [])
+    if name:
+        ctx.state["names"].append(name)
+    return {"visits": ctx.state["visits"], "names": ctx.state["names"], "kept": ctx.state.is_kept}
+
+
+@app.command(timeout=60)
+def visits(ctx: Context) -> int:
+    """Return the number of calls of the session, in a process of its own."""
+    return ctx.state.get("visits", 0)
+
+
 @app.resource("shop://facts/one")
 def fact() -> str:
     """Return a fact."""

@@ -77,6 +77,41 @@ async def test_mcp_serve_has_workers(mode: str) -> None:
         await asyncio.gather(*[use_session(server.url, mode) for _ in range(3)])
 
 
+async def visit_five_times(url: str, mode: str) -> list[Any]:
+    """Return the answers of a command that counts the calls of its session."""
+    answers: list[Any] = []
+    async with connect(url, mode) as client:
+        for name in "abcde":
+            answers.append((await client.call_tool("visit", {"name": name})).structured_content)
+        answers.append((await client.call_tool("visits", {})).content[0].text)
+    return answers
+
+
+async def test_state_of_a_session_is_in_every_worker(workers: Server) -> None:
+    url = f"{workers.url}/mcp"
+    for answers in await asyncio.gather(*[visit_five_times(url, "legacy") for _ in range(4)]):
+        assert [answer["visits"] for answer in answers[:5]] == [1, 2, 3, 4, 5]
+        assert answers[4] == {"visits": 5, "names": list("abcde"), "kept": True}
+        assert "5" in answers[5]
+
+
+async def test_version_without_sessions_has_state_for_one_request(workers: Server) -> None:
+    answers = await visit_five_times(f"{workers.url}/mcp", "2026-07-28")
+    assert answers[4] == {"visits": 1, "names": ["e"], "kept": False}
+
+
+async def test_replicas_with_a_store_share_the_state(postgres_server: str, tmp_path: Path) -> None:
+    environment = {"TOOLI_STORE": postgres_server, "TOOLI_SEAL_KEY": "a secret of both"}
+    one, two = ({**environment, "TOOLI_STATE_DIR": str(tmp_path / name)} for name in ("a", "b"))
+    with (
+        run_server(SHOP, "--stateless", interface=("api",), **one) as first,
+        run_server(SHOP, "--stateless", interface=("api",), **two) as second,
+    ):
+        async with balance(first, second) as url:
+            answers = await visit_five_times(url, "legacy")
+    assert answers[4] == {"visits": 5, "names": list("abcde"), "kept": True}
+
+
 @pytest.mark.parametrize(
     ("package", "mode"),
     [(SDK_1, "legacy"), (SDK_2, "legacy"), (SDK_2, "2026-07-28")],
