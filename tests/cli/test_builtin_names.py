@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 import typer.core
 
-from tooli import Tooli
+from tooli import Option, Tooli
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core.options import BUILTIN_GROUPS
 from tooli.testing import invoke
@@ -50,6 +52,25 @@ def complete(app: Tooli, line: str) -> list[str]:
 )
 def test_completion(line: str, found: list[str]) -> None:
     assert complete(make_app(), line) == found
+
+
+@dataclass
+class Settings:
+    database: str = "db"
+    debug: bool = False
+    inner: Annotated[str, Option(hidden=True)] = ""
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_completion_of_the_settings(is_shown: bool) -> None:
+    app = make_app(settings=Settings, framework_help=is_shown)
+    assert complete(app, "shop price --da") == ["--database"]
+    assert complete(app, "shop --da") == ["--database"]
+    assert complete(app, "shop price --deb") == ["--debug"]
+    assert complete(app, "shop price --no-de") == ["--no-debug"]
+    assert complete(app, "shop price --inn") == []
+    assert ("--json" in complete(app, "shop price --")) is is_shown
+    assert complete(make_app(), "shop price --da") == []
 
 
 def test_list_arguments_of_builtins_have_no_default() -> None:

@@ -14,6 +14,8 @@ from tests.config.conftest import Machine
 
 from tooli import Context, Depends, Option, SecretInput, StdinOr, Tooli
 from tooli.config.app_settings import AppSettings, find_app_settings
+from tooli.describe.man import build_man_pages
+from tooli.describe.sections import collect_app_info
 from tooli.errors import DefinitionError, InputError
 from tooli.schema import RawText
 from tooli.testing import invoke
@@ -307,6 +309,51 @@ def test_help_shows_the_flags() -> None:
     schema = json.loads(invoke(make_app(), "--schema").stdout)
     assert "MY_SHOP_SIZE" in schema["environment"]
     assert "size" not in json.dumps(schema["commands"])
+
+
+def test_documents_have_the_flags_and_the_variables() -> None:
+    texts = {
+        name: invoke(make_app(), *argv).stdout
+        for name, argv in {
+            "skill": ["generate-skill"],
+            "agents": ["generate-agents-md"],
+            "claude": ["generate-skill", "--format", "claude-md"],
+            "llms": ["docs", "llms"],
+            "man": ["docs", "man"],
+            "manifest": ["--agent-manifest"],
+        }.items()
+    }
+    for name, text in texts.items():
+        plain = text.replace("\\-", "-")
+        assert "--database" in plain, name
+        assert "MY_SHOP_DATABASE" in plain, name
+        assert "The URL of the database" in plain, name
+        assert "MY_SHOP_MADE" not in plain, name
+    manifest = json.loads(texts["manifest"])
+    assert manifest["settings"]["size"] == {
+        "flags": ["--size"],
+        "environment": "MY_SHOP_SIZE",
+        "required": False,
+        "schema": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 9,
+            "description": "Records on a page.",
+            "default": 5,
+        },
+    }
+    assert "MY_SHOP_SIZE" in manifest["environment"]
+    assert '.SH "SETTINGS"' in texts["man"] or ".SH SETTINGS" in texts["man"]
+    assert "settings" not in json.loads(invoke(Tooli("other"), "--agent-manifest").stdout)
+
+
+def test_page_of_a_command_refers_to_the_settings() -> None:
+    app = make_app()
+    app.command("other")(lambda: None)
+    pages = build_man_pages(collect_app_info(app))
+    assert "SETTINGS" in pages["my-shop.1"]
+    page = pages["my-shop-other.1"].partition("SETTINGS")[2]
+    assert "\\-\\-database" in page and "see \\fBmy\\-shop\\fR(1)" in page
 
 
 def test_config_show_names_the_origin(monkeypatch: pytest.MonkeyPatch) -> None:

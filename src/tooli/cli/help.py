@@ -126,12 +126,11 @@ def settings_rows(settings: AppSettings | None) -> list[tuple[str, str]]:
     """Return the flags of the app's settings object, with their descriptions and variables."""
     if settings is None:
         return []
-    docs = read_docstring(settings.cls.__doc__).params
+    texts = settings.help_texts
     return [
-        (_format_flags(param), f"{_format_description(param, docs)} [env: {variable}]".strip())
-        for param in settings.params
+        (_format_flags(param), f"{_format_description(param, texts)} [env: {variable}]".strip())
+        for param in settings.shown_params
         for variable in (settings.variable(param),)
-        if not param.hidden
     ]
 
 

@@ -178,9 +178,9 @@ def help_for_agents(invocation: Invocation) -> str:
     text, settings = _help_of_tools(invocation), invocation.state.app_settings
     if settings is None:
         return text
-    from tooli.describe.agent_help import usage_of_settings
+    from tooli.describe.agent_help import render_settings_line
 
-    return f"{text.rstrip()}\n{usage_of_settings(settings)}\n"
+    return f"{text.rstrip()}\n{render_settings_line(settings)}\n"
 
 
 def _help_of_tools(invocation: Invocation) -> str:

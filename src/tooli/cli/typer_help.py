@@ -47,12 +47,15 @@ def print_panels(app: App, command: Command, ctx: Context, formatter: HelpFormat
 def added_completions(
     app: App, command: Command, ctx: Context, incomplete: str, items: list[CompletionItem]
 ) -> list[CompletionItem]:
-    """Return the completions of framework options and built-in commands that are not in `items`."""
-    texts: list[str] = []
-    if not app._state.root.shows_framework_help:
-        return []
-    if incomplete[:1] == "-":
-        texts = _framework_completions(incomplete)
+    """Return the completions that are not in `items`: settings, options, built-in commands."""
+    root, texts = app._state.root, list[str]()
+    if incomplete[:1] == "-" and root.app_settings is not None:
+        flags = root.app_settings.flags.items()
+        texts = [f for f, (param, _) in flags if f.startswith(incomplete) and not param.hidden]
+    if not root.shows_framework_help:
+        pass
+    elif incomplete[:1] == "-":
+        texts += _framework_completions(incomplete)
     elif ctx.parent is None and hasattr(command, "commands"):
         texts = builtin_completions(app, incomplete)
     if not texts:

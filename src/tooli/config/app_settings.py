@@ -84,6 +84,20 @@ class AppSettings:
         return found | {flag: (param, False) for param in self.params for flag in param.negations}
 
     @property
+    def shown_params(self) -> list[Param]:
+        """The fields that help and documents show."""
+        return [param for param in self.params if not param.hidden]
+
+    @property
+    def help_texts(self) -> dict[str, str]:
+        """What the fields mean, by name: their help, or their part of the docstring."""
+        from tooli.core.docstring import read_docstring
+
+        documented = read_docstring(self.cls.__doc__).params
+        found = {param.name: param.help or documented.get(param.name) for param in self.params}
+        return {name: text for name, text in found.items() if text}
+
+    @property
     def variables(self) -> list[str]:
         """The environment variables, one for each field."""
         return [self.variable(param) for param in self.params]

@@ -16,7 +16,7 @@ from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sen
 from tooli.describe.schema_formats import describe_tool
 from tooli.describe.schema_text import object_properties
 from tooli.errors import ERROR_CODES, EXIT_CODES, shell_quote
-from tooli.schema.json_schema import output_schema
+from tooli.schema.json_schema import output_schema, param_schema
 from tooli.schema.notation import format_type
 
 TYPE_CHECKING = False
@@ -306,6 +306,7 @@ def render_llms_txt(app_info: AppInfo) -> str:
         f"# {single_line(app_info.name)}",
         f"> {_summary_line(app_info)}",
         _usage_paragraph(app_info),
+        bullets(sections.settings_bullets(app_info)),
         _command_groups(app_info),
         "## Optional",
         bullets([f"{link(FULL_FILE_NAME, FULL_FILE_NAME)}: Everything in one file"]),
@@ -318,6 +319,7 @@ def render_llms_full(app_info: AppInfo) -> str:
         f"# {single_line(app_info.name)}",
         f"> {_summary_line(app_info)}",
         _usage_paragraph(app_info),
+        bullets(sections.settings_bullets(app_info)),
         app_info.description.partition("\n\n")[2],
         [block for tool in app_info.tools for block in _command_reference(app_info, tool)],
         "## Output",
@@ -401,6 +403,8 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
     if app_info.description:
         head["description"] = app_info.description
     head["contract"] = CONTRACT_VERSION
+    settings = app_info.settings
+    setting_variables = [] if settings is None else settings.variables
     return {
         **head,
         "invocation": {
@@ -418,6 +422,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
         "commands": {
             tool.key or tool.name: _describe_command(app_info, tool) for tool in app_info.tools
         },
+        **_settings_fields(app_info),
         **_served_fields(app_info),
         "compositions": [
             found.to_dict() for found in infer_compositions(app_info.program, app_info.tools)
@@ -435,7 +440,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
             "well_known_values": list(KNOWN_CALLERS),
             "detect_command": app_info.builtin_argv("detect-context", "--json"),
         },
-        "environment": list(documented_variables()),
+        "environment": [*setting_variables, *documented_variables()],
     }
 
 
@@ -495,6 +500,24 @@ def build_discovery(app_info: AppInfo) -> JsonObject:
         **_served_fields(app_info),
         "schema": [*app_info.call_words, "--schema"],
     }
+
+
+def _settings_fields(app_info: AppInfo) -> JsonObject:
+    """Return the fields of the settings object, each with its flags, variable and schema."""
+    settings = app_info.settings
+    if settings is None:
+        return {}
+    texts = settings.help_texts
+    fields: JsonObject = {
+        param.name: {
+            "flags": [*param.flags, *param.negations],
+            "environment": settings.variable(param),
+            "required": param.required,
+            "schema": param_schema(param, texts.get(param.name)),
+        }
+        for param in settings.shown_params
+    }
+    return {"settings": fields}
 
 
 def _served_fields(app_info: AppInfo) -> JsonObject:

@@ -129,11 +129,16 @@ def usage_of_callbacks(tools: Iterable[Tool]) -> dict[tuple[str, ...], str]:
     }
 
 
-def usage_of_settings(settings: AppSettings) -> str:
-    """Return one line with the flags of the app's settings object and their variables."""
-    flags = [_format_parameter(param) for param in settings.params if not param.hidden]
-    variables = [settings.variable(param) for param in settings.params if not param.hidden]
-    return _single_line(f"settings: {' '.join(flags)}; variables: {', '.join(variables)}")
+def usage_of_settings(settings: AppSettings) -> tuple[str, list[str]]:
+    """Return the flags of the settings object of the app with their types, and its variables."""
+    flags = " ".join([_format_parameter(param) for param in settings.shown_params])
+    return flags, [settings.variable(param) for param in settings.shown_params]
+
+
+def render_settings_line(settings: AppSettings) -> str:
+    """Return one line with the flags and the variables of the settings object of the app."""
+    flags, variables = usage_of_settings(settings)
+    return _single_line(f"settings: {flags}; variables: {', '.join(variables)}")
 
 
 def _callback_lines(tools: Iterable[Tool]) -> list[str]:

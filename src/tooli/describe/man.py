@@ -20,7 +20,7 @@ from tooli.describe.markdown import sentence
 from tooli.describe.roff import bold, italic, prose
 from tooli.describe.schema_formats import envvar_names
 from tooli.errors import ERROR_CODES, EXIT_CODES, NotFoundError, Suggestion, shell_quote
-from tooli.schema.json_schema import input_schema, output_schema
+from tooli.schema.json_schema import input_schema, output_schema, param_schema
 from tooli.schema.notation import without_null
 from tooli.similar_names import closest_match
 
@@ -117,12 +117,13 @@ def _app_page(
         *_section("DESCRIPTION", roff.render_text(app_info.description)),
         *_section("COMMANDS", roff.tagged_list(listed)),
         *_callback_sections(app_info.tools),
+        *_settings_section(app_info),
         *_author_sections(app_info),
         *_common_options_section(frozenset()),
         *_section("OUTPUT", [_envelope_sentence()]),
         *_exit_status_section(),
         *_errors_section({}, ERROR_CODES),
-        *_environment_section(documented_variables()),
+        *_environment_section({**_setting_variables(app_info), **documented_variables()}),
     ]
 
 
@@ -152,6 +153,7 @@ def _command_page(
         *_section("ARGUMENTS", argument_lines),
         *_section("OPTIONS", option_lines),
         *_callback_sections([tool]),
+        *(_settings_section(app_info) if is_root else _settings_summary(app_info, pages)),
         *(_author_sections(app_info) if is_root else ()),
         *_common_options(tool, pages),
         *_output_section(tool),
@@ -159,7 +161,9 @@ def _command_page(
         *_errors_section(
             _documented_errors(tool), ERROR_CODES if is_root else _common_errors(tool)
         ),
-        *_environment_section({**_parameter_variables(tool), **framework_variables}),
+        *_environment_section(
+            {**_parameter_variables(tool), **_setting_variables(app_info), **framework_variables}
+        ),
         *_section("EXAMPLES", _example_lines(app_info.name, tool)),
         *_section("SEE ALSO", _see_also(tool, name, pages)),
     ]
@@ -182,6 +186,35 @@ def _callback_sections(tools: Sequence[Tool]) -> list[str]:
             ],
         )
     ]
+
+
+def _settings_section(app_info: AppInfo) -> list[str]:
+    """Return the section of the flags that fill the settings object of the app."""
+    settings = app_info.settings
+    if settings is None:
+        return []
+    texts = settings.help_texts
+    items = [_parameter_item(param, param_schema(param), texts) for param in settings.shown_params]
+    return _section("SETTINGS", [line for item in items for line in item])
+
+
+def _settings_summary(app_info: AppInfo, pages: Mapping[str, Tool | None]) -> list[str]:
+    """Return a short section about the settings that refers to the page of the app."""
+    shown = [] if app_info.settings is None else app_info.settings.shown_params
+    flags = ", ".join([bold(_flag_names(param)[0]) for param in shown])
+    page = _page_reference(next(iter(pages)))
+    return _section("SETTINGS", [f"{flags}: see {page}."] if flags else [])
+
+
+def _setting_variables(app_info: AppInfo) -> dict[str, str]:
+    """Return the environment variables of the settings object of the app."""
+    settings = app_info.settings
+    if settings is None:
+        return {}
+    return {
+        settings.variable(param): f"Default of {_flag_names(param)[0]}."
+        for param in settings.shown_params
+    }
 
 
 def _page_header(app_info: AppInfo, name: str, summary: str, date: str) -> list[str]:

@@ -16,6 +16,7 @@ from tooli.describe.agent_help import (
     place_of_options,
     render_usage,
     usage_of_callbacks,
+    usage_of_settings,
 )
 from tooli.describe.calls import (
     best_example,
@@ -37,6 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from tooli.config.app_settings import AppSettings
     from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
 
@@ -60,6 +62,7 @@ class AppInfo(Record):
     resources: tuple[JsonObject, ...] = ()  # descriptions of the resources and prompts
     prompts: tuple[JsonObject, ...] = ()
     problems: tuple[str, ...] = ()  # what the author should correct: examples that do not work
+    settings: AppSettings | None = None  # of `Tooli(settings=…)`
 
     def with_command(self, words: Sequence[str]) -> AppInfo:
         """Return the description with other words that start the program, if there are any."""
@@ -120,6 +123,7 @@ def collect_app_info(app: ToolSource) -> AppInfo:
         resources=resources,
         prompts=prompts,
         problems=tuple([problem for _, problems in checked for problem in problems]),
+        settings=state.app_settings,
         # a plain Typer app has the options of tooli only if `tooli run` starts it
         command=state.launcher_words,
     )
@@ -352,7 +356,7 @@ def command_sections(
     groups: dict[str, list[Tool]] = {}
     for tool in app_info.tools:
         groups.setdefault(tool.guidance.task_group or "", []).append(tool)
-    yield bullets(callback_bullets(app_info.tools))
+    yield bullets([*callback_bullets(app_info.tools), *settings_bullets(app_info)])
     if detail >= CALLS:
         yield _group_index(app_info, detail)
         return
@@ -478,6 +482,23 @@ def callback_bullets(tools: Sequence[Tool]) -> list[str]:
             if param.help
         ]
     return found
+
+
+def settings_bullets(app_info: AppInfo) -> list[str]:
+    """Return the flags and variables of the settings object, which every command takes."""
+    settings = app_info.settings
+    if settings is None:
+        return []
+    flags, variables = usage_of_settings(settings)
+    texts = settings.help_texts
+    return [
+        f"Settings of every command: {code(flags)}; variables: {_code_list(variables)}",
+        *[
+            f"{code(param.flags[0])}: {single_line(texts[param.name])}"
+            for param in settings.shown_params
+            if param.flags and param.name in texts
+        ],
+    ]
 
 
 def _outcome_sentences(tool: Tool) -> Iterator[str]:
