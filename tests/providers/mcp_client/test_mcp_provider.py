@@ -27,7 +27,7 @@ from tooli.annotations import OpenWorld, ReadOnly
 from tooli.core.peer import InputRequired
 from tooli.errors import ApprovalRequired, DefinitionError, DependencyError, TimeoutExceeded
 from tooli.providers import MCPProvider
-from tooli.providers.mcp_client import mcp_provider
+from tooli.providers.mcp_client import mcp_provider, server_session
 from tooli.providers.mcp_client.server_process import ServerGone
 from tooli.providers.mcp_client.server_session import RpcFailure
 from tooli.schema.json_schema import input_schema, output_schema
@@ -293,6 +293,42 @@ def test_silent_server(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(Exception, match="did not answer in time after its start"):
         servers.make("silent").tools()
     wait_until(lambda: not any(map(is_running, servers.pids)))
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+def test_program_that_is_no_server(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """It prints text and stays open: it is not waited for as long as a slow server."""
+    monkeypatch.setattr(server_session, "NOISE_SECONDS", seconds)
+    code = "import sys; print('hello', flush=True); sys.stdin.read()"
+    provider = MCPProvider([sys.executable, "-c", code], name="odd")
+    text = "odd failed: it prints text that is not MCP, and does not answer. .*printed: hello"
+    with pytest.raises(DependencyError, match=text) as caught:
+        provider.tools()
+    assert caught.value.details == {"stdout": "hello"}
+
+
+def test_old_server_with_a_banner_ignores_the_probe(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_session, "NOISE_SECONDS", 0.3)
+    code = """
+import json, sys
+print("Welcome!", flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    answers = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}},
+        "tools/list": {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]},
+    }
+    if message["method"] in answers:
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": answers[message["method"]]}
+        print(json.dumps(answer), flush=True)
+"""
+    provider = MCPProvider([sys.executable, "-c", code], name="old")
+    assert [tool.name for tool in provider.tools()] == ["a"]
+    provider.close()
 
 
 def test_server_with_a_banner(servers: Servers) -> None:

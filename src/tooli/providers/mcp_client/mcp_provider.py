@@ -48,6 +48,7 @@ from tooli.providers.mcp_client.server_process import (
 from tooli.providers.mcp_client.server_session import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    NotMcp,
     RpcFailure,
     ServerSession,
 )
@@ -287,6 +288,9 @@ class MCPProvider(Provider):
                     session.close(0.0)
                     continue
                 raise self._error(gone.reason, session) from None
+            except NotMcp:
+                reason = "it prints text that is not MCP, and does not answer"
+                raise self._error(reason, session, shown="stdout") from None
             except TimeoutError:
                 raise self._error("it did not answer in time after its start", session) from None
             except RpcFailure as failure:
@@ -307,16 +311,22 @@ class MCPProvider(Provider):
     def _make_transport(self, session: ServerSession) -> Any:
         if self.url is None:
             return _ProcessTransport(
-                self._source, self.command, self._env, self._cwd, session.receive, session.end
+                self._source,
+                self.command,
+                self._env,
+                self._cwd,
+                session.receive,
+                session.end,
+                session.receive_noise,
             )
         server = HttpServer(self.url, partial(read_headers, self._headers, self._source))
         return HttpEndpoint(self._source, server, session.receive, session.end)
 
-    def _error(self, reason: str, session: ServerSession) -> ToolError:
+    def _error(self, reason: str, session: ServerSession, shown: str = "stderr") -> ToolError:
         """Return the error for a server that has failed, with what it has printed."""
         session.close(0.0)
         details: JsonObject = session.output_tail()
-        printed = details.get("stderr") or details.get("stdout")
+        printed = details.get(shown) or details.get("stdout")
         last = f" It has printed: {printed.splitlines()[-1][:300]}" if printed else ""
         return DependencyError(
             f"{self._source} failed: {reason}.{last}",

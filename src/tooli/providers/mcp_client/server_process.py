@@ -107,7 +107,10 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str | None
 
 
 class ServerProcess:
-    """A running server. `on_message` gets its messages; `on_end` is called once when it ends."""
+    """A running server. `on_message` gets its messages; `on_end` is called once when it ends.
+
+    `on_noise` is called for each line on stdout that is no message.
+    """
 
     def __init__(
         self,
@@ -117,6 +120,7 @@ class ServerProcess:
         cwd: str | None,
         on_message: MessageHandler,
         on_end: Callable[[ServerGone], None],
+        on_noise: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self._command = command
@@ -124,6 +128,7 @@ class ServerProcess:
         self._cwd = cwd
         self._on_message = on_message
         self._on_end = on_end
+        self._on_noise = on_noise
         self._process: subprocess.Popen[bytes] | None = None
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self._stderr: deque[bytes] = deque(maxlen=64)
@@ -237,6 +242,7 @@ class ServerProcess:
             self._noise_bytes += len(line) + _LINE_BYTES
             if self._noise_bytes > MAX_NOISE_BYTES:
                 self._reason = "it prints text that is not MCP"
+            self._on_noise()
 
     def _read_stderr(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None

@@ -57,6 +57,8 @@ PROBE_SECONDS = 10.0
 """Seconds that a server has to answer `server/discover`, before the handshake is tried."""
 ATTRIBUTION_SECONDS = 30.0
 """Seconds that the question of a server waits until only one call is left that may ask it."""
+NOISE_SECONDS = 6.0
+"""Seconds that a new server has to answer a request after it has printed text that is not MCP."""
 LISTEN_PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds between attempts to listen for changes."""
 MAX_LIST_PAGES = 500
@@ -77,11 +79,15 @@ class RpcFailure(Exception):  # noqa: N818
         self.data = data
 
 
+class NotMcp(Exception):  # noqa: N818
+    """A program prints text that is not MCP, and does not answer."""
+
+
 class PendingRequest:
     """A request that waits for its result.
 
     Its events are ("result", value), ("failure", exception), ("question", message),
-    ("progress", params), ("log", params) and ("stop", None).
+    ("progress", params), ("log", params), ("stop", None) and ("noise", None).
     """
 
     def __init__(self, number: int, method: str) -> None:
@@ -114,6 +120,8 @@ class ServerSession:
         self._ids = count(1)
         self._pending: dict[int, PendingRequest] = {}
         self._calls: set[PendingRequest] = set()
+        self._has_answered = False  # a message of the server was received
+        self._noise_limit: float | None = None  # the time until which a new server must answer
         self._open_questions = 0  # questions whose call is not known yet
         self._asking: dict[object, PendingRequest] = {}  # calls that wait for an answer
         self._changed = Condition(Lock())
@@ -129,17 +137,20 @@ class ServerSession:
     def open(self, transport: Transport, deadline: float, era: str | None = None) -> None:
         """Start the transport and agree on a version. `era` is the version of an earlier session.
 
-        Raises ServerGone, TimeoutError, RpcFailure or an error of tooli.
+        Raises ServerGone, TimeoutError, RpcFailure, NotMcp or an error of tooli.
         """
         self._transport = transport
+        self._has_answered = bool(era)  # the server has answered in an earlier session
         transport.start()
         if era is None or era == STATELESS_VERSION:
             try:
                 self._discover(deadline)
                 return
-            except (RpcFailure, TimeoutError):
+            except (RpcFailure, TimeoutError, NotMcp):
                 if monotonic() >= deadline:
                     raise
+            if self._noise_limit is not None:  # an old server may ignore an unknown request
+                self._noise_limit = monotonic() + NOISE_SECONDS
         self._initialize(deadline)
 
     def _discover(self, deadline: float) -> None:
@@ -242,15 +253,22 @@ class ServerSession:
             self._changed.notify_all()
 
     def request(self, method: str, params: JsonObject, deadline: float) -> JsonObject:
-        """Send a request and return its result. The deadline is a time of `time.monotonic`."""
+        """Send a request and return its result. The deadline is a time of `time.monotonic`.
+
+        Raises RpcFailure, ServerGone, TimeoutError, or NotMcp if the server has never answered.
+        """
         pending = self.start(method, params)
         try:
             while True:
+                noise_limit = self._noise_limit
+                limit = deadline if noise_limit is None else min(deadline, noise_limit)
                 try:
-                    kind, value = pending.events.get(timeout=max(0.0, deadline - monotonic()))
+                    kind, value = pending.events.get(timeout=max(0.0, limit - monotonic()))
                 except Empty:
+                    if self._noise_limit != noise_limit:
+                        continue
                     self.cancel(pending)
-                    raise TimeoutError(method) from None
+                    raise (TimeoutError(method) if limit == deadline else NotMcp) from None
                 if kind == "failure":
                     raise value
                 if kind == "result":
@@ -335,8 +353,18 @@ class ServerSession:
 
     # -------------------------------------------------------------- messages of the server
 
+    def receive_noise(self) -> None:
+        """Note that the server has printed text that is no message."""
+        if not self._has_answered and self._noise_limit is None:
+            self._noise_limit = monotonic() + NOISE_SECONDS
+            with self._changed:
+                pending = list(self._pending.values())
+            for request in pending:
+                request.put("noise")
+
     def receive(self, message: JsonObject, source: PendingRequest | None = None) -> None:
         """Deliver a message. `source` is the request whose HTTP answer contains it."""
+        self._has_answered, self._noise_limit = True, None
         method = message.get("method")
         if not isinstance(method, str):
             self._receive_answer(message)
