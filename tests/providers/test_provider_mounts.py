@@ -213,16 +213,22 @@ def test_changed_tools_replace_the_old_ones_with_one_notice() -> None:
     assert notices == [("tools", None)]
 
 
-def test_failed_reload_keeps_the_tools() -> None:
+def test_failed_reload_keeps_the_tools(capsys: pytest.CaptureFixture[str]) -> None:
     provider = ToolList(echo_tool())
     app = make_app(provider)
     dispatcher = ToolDispatcher(app)
     assert list(dispatcher.tools) == ["local", "echo"]
+    notices: list[tuple[str, str | None]] = []
+    app._state.change_listeners.append(lambda kind, uri: notices.append((kind, uri)))
     provider.failure = OSError("broken")
     assert provider.changed is not None
     provider.changed()
+    assert "OSError: broken" in capsys.readouterr().err  # nobody has to list the tools for that
+    provider.changed()
+    assert capsys.readouterr().err == ""
     assert list(dispatcher.tools) == ["local", "echo"]
     assert "OSError: broken" in app.catalog.problems["listed"].message
+    assert notices == []  # the list is the same for clients
     provider.failure = None
     provider.changed()
     assert not app.catalog.problems

@@ -301,11 +301,15 @@ class AppState:
 
         `kind` is what has changed: "tools", "resources" or "prompts".
         """
+        self.drop_derived()
+        self.notify_change(kind)
+
+    def drop_derived(self) -> None:
+        """Drop everything derived from the registrations. What clients see has not changed."""
         for state in self.self_and_ancestors():
             state.command_tree = None
             state.revision += 1
             state.prepared_tools.clear()
-        self.notify_change(kind)
 
     def notify_change(self, kind: str, uri: str | None = None) -> None:
         """Call the change listeners of this app and of every app above it."""

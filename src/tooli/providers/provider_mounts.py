@@ -132,6 +132,7 @@ class ProviderMount:
         self._content: CommandGroup | None = None
         self._lock = RLock()  # `tools` may use the app
         self._is_observed = False
+        self._on_problem: Callable[[], object] | None = None
         self._pid: int | None = None  # the process that used the provider
 
     @property
@@ -268,12 +269,16 @@ class ProviderMount:
 
     # -------------------------------------------------------------- changes
 
-    def watch(self) -> None:
-        """Ask the provider to report changes, once. Servers call this."""
+    def watch(self, on_problem: Callable[[], object] | None = None) -> None:
+        """Ask the provider to report changes, once. Servers call this.
+
+        `on_problem` is called if only the problems of the provider have changed.
+        """
         with self._lock:
             if self._is_observed:
                 return
             self._is_observed = True
+            self._on_problem = on_problem
         self._close_at_exit()
         try:
             self.provider.watch(self.reload)
@@ -286,14 +291,20 @@ class ProviderMount:
             if self._content is None:
                 self._owner.invalidate()
                 return
-            before = (_tools_by_path(self._content), {*self.problems})
+            tools, problems = _tools_by_path(self._content), _texts(self.problems)
             loaded = self._load()
             if loaded is not None:
                 self._tools = loaded
                 self._content = self._make_content(loaded)
-            if (_tools_by_path(self._content), {*self.problems}) == before:
+            has_changed = _tools_by_path(self._content) != tools
+            if not has_changed and _texts(self.problems) == problems:
                 return
-        self._owner.invalidate()
+        if has_changed:
+            self._owner.invalidate()
+            return
+        self._owner.drop_derived()  # the list of tools is the same for clients
+        if self._on_problem is not None:
+            self._on_problem()
 
     def close(self) -> None:
         """Close the provider, if this process has used it."""
@@ -312,6 +323,10 @@ class ProviderMount:
             self.close()
         except Exception:  # the process ends anyway
             return
+
+
+def _texts(problems: Mapping[str, DefinitionError]) -> dict[str, str]:
+    return {key: problem.message for key, problem in problems.items()}
 
 
 def _tools_by_path(group: CommandGroup) -> dict[tuple[str, ...], Tool]:

@@ -132,7 +132,7 @@ class ToolDispatcher:
             from tooli.providers.provider_mounts import iter_mounts
 
             for mount in iter_mounts(self.app._state):
-                mount.watch()
+                mount.watch(lambda: self.tools)  # reading them reports the problems
         catalog = self.app.catalog
         tools = tools_by_safe_name(catalog)
         problems = dict.fromkeys(map(str, catalog.problems.values()))
