@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,84 @@ def test_program_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(path_programs, "Timer", FakeTimer)
     found, problems = find_programs(unconfined=True)
     assert found == [] and "did not answer --discover" in problems[0]
+
+
+def test_programs_that_are_no_apps_are_remembered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apps are asked each time: their description may be another one."""
+    monkeypatch.setattr(path_programs, "_HAS_TOOLI", "print(1)")
+    count = f"open({str(folder / 'runs')!r}, 'a').write(__file__[-1])\n"
+    write(folder, "a", count + "print('{\"commands\": []}')")
+    write(folder, "b", count)
+
+    def runs(unconfined: bool = True) -> str:
+        found, problems = find_programs(unconfined=unconfined)
+        assert ([program.name for program in found], problems) == (["a"], [])
+        text = (folder / "runs").read_text()
+        (folder / "runs").unlink()
+        return "".join(sorted(text))
+
+    assert [runs(), runs()] == ["ab", "a"]
+    write(folder, "b", count + "# changed\n")
+    assert [runs(), runs()] == ["ab", "a"]
+    monkeypatch.setattr(path_programs, "_HAS_TOOLI", "print(2)")  # packages were installed
+    assert [runs(), runs()] == ["ab", "a"]
+    monkeypatch.setattr(path_programs, "REMEMBERED_SECONDS", 0.0)
+    assert [runs(), runs()] == ["ab", "ab"]
+
+
+def test_slow_programs_are_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path_programs, "_HAS_TOOLI", "pass")
+    path = write(folder, "slow", "")
+    asked: list[list[str]] = []
+
+    def run_all(self: object, lines: list[list[str]]) -> list[tuple[None, bytes]]:
+        asked.append([line[0] for line in lines])
+        return [(None, b"") for _ in lines]
+
+    monkeypatch.setattr(path_programs._Runner, "run_all", run_all)
+    for _ in range(2):
+        found, problems = find_programs(unconfined=True)
+        assert found == [] and "did not answer --discover" in problems[0]
+    assert asked == [[str(path)], []]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"x": 1}', b'{"x": ["", "", true]}'])
+def test_damaged_memory_is_ignored(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.setattr(path_programs, "read_entry", lambda key, size: content)
+    write(folder, "a", "print('{\"commands\": []}')")
+    assert [program.name for program in find_programs(unconfined=True)[0]] == ["a"]
+
+
+def test_ctrl_c_ends_all_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path_programs, "_HAS_TOOLI", "pass")
+    pids = folder / "pids"
+    code = f"import os, time\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+    for name in ("a", "b"):
+        write(folder, name, code + "time.sleep(60)")
+    runner = path_programs._Runner(unconfined=True)
+    real = runner.run
+
+    def run(argv: list[str]) -> object:
+        if argv[0] == "interrupt":
+            while not pids.exists() or pids.read_text().count("\n") < 2:
+                threading.Event().wait(0.01)
+            raise KeyboardInterrupt
+        return real(argv)
+
+    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(path_programs, "MAX_PROCESSES", 3)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    lines = [["interrupt"], [str(folder / "a")], [str(folder / "b")]]
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_all(lines)
+    for pid in pids.read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
+    assert real(["x"]) == (127, b"")
 
 
 def test_number_of_programs_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
