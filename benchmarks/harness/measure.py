@@ -18,7 +18,6 @@ from harness.envs import Environments, clean_environment
 from harness.model import Benchmark, Measurements, Run
 from harness.spawn import SEPARATOR, VARIABLE_SEPARATOR
 
-TIMEOUT_S = 180.0
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 ABSOLUTE_PATH = re.compile(r"(?:/[\w.+-]+){2,}/")
 
@@ -54,7 +53,7 @@ class Spawner:
     def run(self, benchmark: Benchmark, argv: Sequence[str]) -> Run:
         """Run a program to its end; its output goes to files."""
         pid = self._start(benchmark, argv, self.out)
-        code, cpu, wall, rss = self._wait(pid)
+        code, cpu, wall, rss = self._wait(pid, benchmark.timeout_s)
         return Run(code, cpu, wall, rss, self.out.read_text(errors="replace"), self._errors())
 
     def stream(self, benchmark: Benchmark, argv: Sequence[str]) -> Run:
@@ -64,12 +63,12 @@ class Spawner:
             began = time.perf_counter()
             pid = self._start(benchmark, argv, self.pipe)
             first = lines = 0
-            while chunk := read_chunk(reader):
+            while chunk := read_chunk(reader, benchmark.timeout_s):
                 first = first or time.perf_counter()
                 lines += chunk.count(b"\n")
         finally:
             os.close(reader)
-        code, cpu, wall, rss = self._wait(pid)
+        code, cpu, wall, rss = self._wait(pid, benchmark.timeout_s)
         first_ms = (first - began) * 1000 if first else 0.0
         return Run(code, cpu, wall, rss, "", self._errors(), lines, first_ms)
 
@@ -85,7 +84,7 @@ class Spawner:
             answers: list[bytes] = []
             for request in benchmark.requests:
                 os.write(writer, request.encode())
-                answers.append(read_line(reader))
+                answers.append(read_line(reader, benchmark.timeout_s))
                 if not answers[-1]:
                     break
             else:
@@ -94,7 +93,7 @@ class Spawner:
         finally:
             os.close(reader)
             os.close(writer)
-        code, cpu, wall, rss = self._wait(pid)
+        code, cpu, wall, rss = self._wait(pid, benchmark.timeout_s)
         code = 0 if answers[-1] and code == -signal.SIGKILL else code
         text = b"".join(answers).decode(errors="replace")
         return Run(code, cpu, wall, rss, text, self._errors())
@@ -114,10 +113,10 @@ class Spawner:
         self.process.stdin.flush()
         return int(self._read_reply())
 
-    def _wait(self, pid: int) -> tuple[int, float, float, float]:
+    def _wait(self, pid: int, timeout_s: float) -> tuple[int, float, float, float]:
         assert self.process.stdout is not None
         is_received = b"\n" in self._replies  # a short program has ended with its first reply
-        if not is_received and not select.select([self.process.stdout], [], [], TIMEOUT_S)[0]:
+        if not is_received and not select.select([self.process.stdout], [], [], timeout_s)[0]:
             os.kill(pid, signal.SIGKILL)
         code, cpu, wall, rss = self._read_reply().split(SEPARATOR)
         return int(code), float(cpu) * 1000, float(wall) * 1000, float(rss) * RSS_UNIT / 1e6
@@ -136,17 +135,17 @@ class Spawner:
         return self.err.read_text(errors="replace")
 
 
-def read_chunk(reader: int) -> bytes:
+def read_chunk(reader: int, timeout_s: float) -> bytes:
     """Return the next bytes of a pipe; empty at its end or after the timeout."""
-    ready = select.select([reader], [], [], TIMEOUT_S)[0]
+    ready = select.select([reader], [], [], timeout_s)[0]
     return os.read(reader, 1 << 16) if ready else b""
 
 
-def read_line(reader: int) -> bytes:
+def read_line(reader: int, timeout_s: float) -> bytes:
     """Return the next line of a pipe; empty if the pipe ends or times out before the line ends."""
     line = b""
     while not line.endswith(b"\n"):
-        chunk = read_chunk(reader)
+        chunk = read_chunk(reader, timeout_s)
         if not chunk:
             return b""
         line += chunk
@@ -211,7 +210,7 @@ class Runner:
         """Run each benchmark twice, to write bytecode and fill caches, and check its output."""
         for benchmark in self.benchmarks:
             reason = self.envs.problem(benchmark.venv)
-            if reason is None:
+            if reason is None and benchmark.max_rounds != 1:
                 self.run_once(benchmark)
                 run = self.run_once(benchmark)
                 reason = failure_reason(benchmark, run)

@@ -38,7 +38,8 @@ class Benchmark:
     `key` is `case/name`. `args` are the arguments of `python`. A benchmark whose output is wrong is
     not measured, unless it is `lenient`: then it is measured, and the report contains a remark.
     A server has `requests`: it answers each with one line and is killed after the last answer.
-    The process runs in `folder`, below the folder of the apps, with additional `variables`.
+    The process runs in `folder`, below the folder of the apps, with additional `variables`. It is
+    killed after `timeout_s`. A benchmark with one round takes long, so it is not warmed up.
     """
 
     key: str
@@ -52,6 +53,7 @@ class Benchmark:
     requests: tuple[str, ...] = ()
     folder: str = "."
     variables: tuple[str, ...] = ()
+    timeout_s: float = 180.0
 
     @property
     def case(self) -> str:
