@@ -182,6 +182,7 @@ class AppState:
         self.groups: list[tuple[TyperApp, GroupOptions]] = []
         self.mounts: list[ProviderMount] = []  # added with `app.add_provider`
         self.transforms: list[Transform] = []  # added with `app.add_transform`
+        self.left_out: frozenset[Registration] = frozenset()  # commands that they leave out
         self.registered: dict[str, Registration] = {}  # the first command of each name
         self.has_versions = False  # a command has several versions
         # Adds the tools of providers to a tree, and applies the transforms; None: there are none.

@@ -29,16 +29,18 @@ from tooli.core.tool import (
 from tooli.errors import DefinitionError, check_keywords, function_location
 from tooli.providers import apply_rules_of_apps, custom_stages_of
 from tooli.providers.app_levels import iter_levels
+from tooli.providers.registration_origins import origin_of
 from tooli.providers.served_rules import (
-    combine_audiences,
     combine_behaviors,
     combine_guards,
     combine_limits,
+    find_changed_tools,
     find_command_tools,
     find_commands,
     find_levels,
+    has_transforms,
     is_left_out,
-    registered_command,
+    with_arguments_of,
 )
 from tooli.schema import RawText
 from tooli.schema.tool_reader import (
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
         ToolSource,
     )
     from tooli.core.tool import Tool
-    from tooli.providers import Registration
+    from tooli.providers import Levels, Registration
 
     F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound="ServedFunction")
@@ -141,17 +143,31 @@ class ServedFunction:
             self._tools[root] = (revision, self._build_tool(root))
         return self._tools[root][1]
 
-    def is_left_out(self, root: AppState) -> bool:
-        """True if it is a command that a transform leaves out."""
-        own = self._registration
-        return own is not None and is_left_out(root, self._state, own)
+    @property
+    def needed_names(self) -> tuple[str, ...]:
+        """The parameters that its clients fill in by name."""
+        return ()
 
-    def _build_tool(self, root: AppState) -> Tool:
-        commands = find_commands(root, self.fn)
+    def is_left_out(self, root: AppState) -> bool:
+        """True if transforms leave out its command, or arguments that its clients fill in."""
+        if not has_transforms(root):
+            return False
+        registrations = self._find_registrations(find_commands(root, self.fn))
+        return is_left_out(root, self.fn, registrations, self.needed_names)
+
+    def _find_registrations(
+        self, commands: Sequence[tuple[Registration, Levels]]
+    ) -> list[Registration]:
         registrations = [registration for registration, _ in commands]
         if self._registration is not None and self._registration not in registrations:
             registrations.append(self._registration)
-        guard = combine_guards(registrations, self.kwargs.get("auth"))
+        return registrations
+
+    def _build_tool(self, root: AppState) -> Tool:
+        commands = find_commands(root, self.fn)
+        registrations = self._find_registrations(commands)
+        changed, with_arguments = find_changed_tools(root, self.fn)
+        guard = combine_guards(registrations, self.kwargs.get("auth"), changed)
         options: CommandOptions = {"annotations": combine_behaviors(registrations, guard)}
         versions = [registration.kwargs.get("version") for registration in registrations]
         options["version"] = next(filter(None, versions), None)
@@ -167,18 +183,14 @@ class ServedFunction:
             location = function_location(self.fn)
             raise (error.at(location) if location else error) from error.__cause__
         tool = tool.replace(custom_stages=custom_stages_of(levels))
+        if with_arguments:
+            return with_arguments_of(tool, with_arguments[0])
         return self._add_route(tool, root, registrations)
 
     def _add_route(self, tool: Tool, root: AppState, registrations: Sequence[Registration]) -> Tool:
-        """Return the tool for the callers who see the commands of its function.
-
-        If Typer runs a command, Typer runs the tool as well.
-        """
+        """Return the tool; if Typer runs a command of its function, Typer runs the tool as well."""
         tools = find_command_tools(root, self.fn)
-        found = {registered_command(registration): command for registration, command in tools}
-        audience = combine_audiences(found.values())
-        if audience:
-            tool = tool.replace(guard=tool.guard.replace(audience=audience))
+        found = {origin_of(registration): command for registration, command in tools}
         routed = [command for command in found.values() if command.route is not None]
         own = found.get(self._registration) if self._registration is not None else None
         if own is not None and own.route is not None:
@@ -191,14 +203,7 @@ class ServedFunction:
             )
         if not routed:
             return tool
-        command = routed[0]
-        return tool.replace(
-            fn=command.fn,
-            params=command.params,
-            param_names=command.param_names,
-            is_fast_path=False,
-            route=command.route,
-        )
+        return with_arguments_of(tool, routed[0])
 
 
 class Resource(ServedFunction):
@@ -216,6 +221,11 @@ class Resource(ServedFunction):
     ) -> None:
         super().__init__(state, fn, kwargs, registration)
         self.template = template
+
+    @property
+    def needed_names(self) -> tuple[str, ...]:
+        """The parameters in its URI."""
+        return self.template.names
 
     @property
     def uri(self) -> str:
@@ -359,10 +369,9 @@ def iter_resources(app: ToolSource) -> Iterator[Resource]:
 
     The resource of a command that a transform leaves out is left out.
     """
-    for state in _iter_states(app._state):
-        for resource in state.resources:
-            if not resource.is_left_out(app._state):
-                yield resource
+    root = app._state
+    for state in _iter_states(root):
+        yield from [resource for resource in state.resources if not resource.is_left_out(root)]
 
 
 def collect_prompts(app: ToolSource) -> dict[str, Prompt]:
@@ -373,6 +382,8 @@ def collect_prompts(app: ToolSource) -> dict[str, Prompt]:
     found: dict[str, Prompt] = {}
     for state in _iter_states(app._state):
         for prompt in state.prompts:
+            if prompt.is_left_out(app._state):
+                continue
             name = prompt.name if prompt.name not in found else f"{state.name}_{prompt.name}"
             found.setdefault(name, prompt)
     return found

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from tooli.core.definitions import CALLERS, DANGER_LEVELS, read_guard
 from tooli.core.tool import Behavior, Guard, can_only_read
+from tooli.errors import DefinitionError
 from tooli.providers.app_levels import iter_levels
+from tooli.providers.registration_origins import is_transformed, origin_of
 
 TYPE_CHECKING = False
 
@@ -55,31 +57,85 @@ def find_command_tools(
                 yield registration, registration.tool(path, tree)
 
 
-def registered_command(registration: Registration) -> Registration:
-    """Return a command as its author registered it, without transforms and versions."""
-    inner: Registration | None = getattr(registration, "_inner", None)
-    return registration if inner is None else registered_command(inner)
+# ------------------------------------------------------------------ transforms
 
 
-def is_left_out(root: AppState, state: AppState, command: Registration) -> bool:
-    """True if a transform leaves out a command of an app that is called through `root`."""
-    if not any([level.transforms for level in find_levels(root, state)]):
-        return False
-    outermost = [above for above in root.self_and_ancestors() if not above.parents]
-    trees = [above.app.tree() for above in outermost if above.app is not None]
-    return not any(
-        [registered_command(found) is command for tree in trees for _, found in tree.walk()]
+def has_transforms(root: AppState) -> bool:
+    """True if an app that is connected to `root` has transforms."""
+    return any([state.transforms for state in _connected_states(root)])
+
+
+def is_left_out(
+    root: AppState,
+    fn: Callable[..., object],
+    registrations: Sequence[Registration],
+    needed_names: Sequence[str],
+) -> bool:
+    """True if transforms of a connected app leave out a command of a function, or its arguments.
+
+    `needed_names` are the parameters that clients of the resource fill in.
+    """
+    for state in root.self_and_ancestors():
+        if not state.parents and state.app is not None:
+            state.app.tree()  # applies the transforms
+    left_out = [state.left_out for state in _connected_states(root)]
+    if any([registration in found for registration in registrations for found in left_out]):
+        return True
+    try:
+        _, changed = find_changed_tools(root, fn)
+    except DefinitionError:  # a transform cannot change the command, which is refused
+        return True
+    lacks_name = [not tool.param_names.issuperset(needed_names) for tool in changed]
+    return len(changed) > 1 or any(lacks_name)
+
+
+def find_changed_tools(root: AppState, fn: Callable[..., object]) -> tuple[list[Tool], list[Tool]]:
+    """Return the tools of a function that transforms have changed; those with other arguments.
+
+    The names of a command with versions are one command. Raises DefinitionError if a transform
+    cannot change a command.
+    """
+    if not has_transforms(root):
+        return [], []
+    found: dict[Registration, tuple[Registration, Tool]] = {}
+    for registration, tool in find_command_tools(root, fn):
+        if is_transformed(registration):
+            found[origin_of(registration)] = (registration, tool)
+    changed = [tool for _, tool in found.values()]
+    with_arguments = [tool for origin, (r, tool) in found.items() if r.fn is not origin.fn]
+    return changed, with_arguments
+
+
+def with_arguments_of(tool: Tool, command: Tool) -> Tool:
+    """Return the tool of a served function with the function and the arguments of its command."""
+    return tool.replace(
+        fn=command.fn,
+        params=command.params,
+        param_names=command.param_names,
+        is_fast_path=command.is_fast_path,
+        route=command.route,
     )
+
+
+def _connected_states(root: AppState) -> list[AppState]:
+    outermost = [state for state in root.self_and_ancestors() if not state.parents]
+    return [levels[-1] for state in outermost for levels in iter_levels(state)]
 
 
 # ------------------------------------------------------------------ combining
 
 
 def combine_guards(
-    registrations: Sequence[Registration], own_scopes: Sequence[str] | None
+    registrations: Sequence[Registration],
+    own_scopes: Sequence[str] | None,
+    changed: Sequence[Tool] = (),
 ) -> Guard:
-    """Return the strictest guard: a caller that may read the resource may run every command."""
+    """Return the strictest guard: a caller that may read the resource may run every command.
+
+    `changed` are the commands whose guards transforms may have changed.
+    """
     guards = [read_guard(registration.kwargs) for registration in registrations]
+    guards += [tool.guard for tool in changed]
     scopes = [guard.scopes for guard in guards if guard.scopes is not None]
     if own_scopes is not None:
         scopes.append(tuple(own_scopes))
@@ -96,6 +152,7 @@ def combine_guards(
         isolation="required" if any([guard.isolation for guard in guards]) else None,
         app_permissions=tuple(declared[1:]),
         callers=_combine_callers(guards),
+        audience=combine_audiences(changed),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tooli.core import AppState
 from tooli.errors import DefinitionError
 from tooli.providers import CommandGroup, Registration
+from tooli.providers.registration_origins import origin_of
 from tooli.transforms import Namespace
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ class TransformedRegistration(Registration):
 
     __slots__ = ("_inner", "_origin", "_transforms")
     is_derived = True
+    is_transformed = True
 
     def __init__(
         self,
@@ -87,27 +89,34 @@ def plain_state(name: str) -> AppState:
 
 
 def transform_tree(tree: CommandGroup, transforms: Sequence[Transform]) -> CommandGroup:
-    """Return the tree of an app with its commands transformed."""
+    """Return the tree of an app with its commands transformed.
+
+    A command that a transform cannot change is refused: unchanged, it could do what the transform
+    has to prevent.
+    """
     root = _empty_copy(tree)
+    left_out: list[Registration] = []
     for origin, registration in tree.walk():
         groups = tree.along(origin)
+        path, found = (*namespace_of(transforms), *origin), registration
+        tool = None
         try:
             tool = registration._read(origin, tree.state.root, False)
             changed = apply_transforms(tool, transforms)
         except TypeError as error:  # includes DefinitionError: a call of the command reports it
             if not isinstance(error, DefinitionError):
                 raise
-            changed = tool = None
-        if tool is None:
-            path, found = (*namespace_of(transforms), *origin), registration
-        elif changed is None:
-            continue
+            if tool is not None:  # reading it applies the transforms again, and raises the error
+                found = TransformedRegistration(registration, origin, transforms, tool)
         else:
+            if changed is None:
+                left_out.append(origin_of(registration))
+                continue
             path = changed.path
-            found = registration
             if changed is not tool:
                 found = TransformedRegistration(registration, origin, transforms, changed)
         _place(root, path, found, origin, groups)
+    tree.state.left_out = frozenset(left_out)
     return root
 
 
