@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import typer as real_typer
     from typing_extensions import Unpack
 
-    from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog
     from tooli.core.enums import SecurityPolicy
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         ResourceOptions,
         ScriptOptions,
         SecurityPolicyName,
+        SurfaceOptions,
         Transport,
         TyperKwargs,
     )
@@ -498,17 +498,15 @@ class Tooli(_TyperPlaceholder):
         """Run a script from async code."""
         return await self._python_surface().aorchestrate(code, **options)
 
-    def options(
-        self, *, caller: str | None = None, **options: Unpack[CallOptions]
-    ) -> PythonSurface:
+    def options(self, **options: Unpack[SurfaceOptions]) -> PythonSurface:
         """Return an object that calls the app's tools with framework options set.
 
         app.options(yes=True, caller="langchain").call("delete", name="old")
         """
-        from tooli.python_api import PYTHON_OPTIONS, PythonSurface
+        from tooli.python_api import SURFACE_OPTIONS, PythonSurface
 
-        require_known_keywords("options", options, PYTHON_OPTIONS | {"caller"})
-        return PythonSurface(self, options, caller)
+        require_known_keywords("options", options, SURFACE_OPTIONS)
+        return PythonSurface(self, options)
 
     def asgi(
         self,

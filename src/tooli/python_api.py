@@ -30,17 +30,21 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Outcome
-    from tooli.core.protocols import App, JsonObject, ScriptOptions
+    from tooli.core.peer import Peer
+    from tooli.core.protocols import App, JsonObject, ScriptOptions, SurfaceOptions
     from tooli.core.tool import Tool
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
+
+SURFACE_KEYWORDS = ("caller", "sampler", "on_event")
+"""Keywords of `app.options` that are not options of a call."""
 
 PYTHON_OPTIONS = frozenset(
     [name for name, (_, interfaces) in CALL_OPTIONS.items() if "python" in interfaces]
 )
 """Options that are keywords in Python."""
+SURFACE_OPTIONS = PYTHON_OPTIONS.union(SURFACE_KEYWORDS)
 
 # Looking up a variable in os.environ takes a fifth of the time of a call; its dict is fast.
 _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
@@ -51,14 +55,17 @@ _CALLER_VARIABLE, _SESSION_VARIABLE = map(_encode_name, ("TOOLI_CALLER", "TOOLI_
 class PythonSurface:
     """Calls the tools of an app from Python, with framework options that apply to each call."""
 
-    __slots__ = ("_app", "_caller_name", "_options", "_session_data", "_state")
+    __slots__ = (
+        *("_app", "_caller_name", "_on_event", "_options", "_sampler", "_session_data", "_state"),
+    )
 
-    def __init__(self, app: App, options: CallOptions, caller: str | None = None) -> None:
+    def __init__(self, app: App, options: SurfaceOptions) -> None:
         self._app = app
         self._state = app._state
         load_security_settings(self._state)
-        self._options = options
-        self._caller_name = caller
+        self._caller_name = caller = options.get("caller")
+        self._sampler, self._on_event = options.get("sampler"), options.get("on_event")
+        self._options = {k: v for k, v in options.items() if k not in SURFACE_KEYWORDS}
         self._session_data: dict[str, Any] = self._state.session_data if caller is None else {}
 
     @property
@@ -182,8 +189,17 @@ class PythonSurface:
         options, problems = build_options(option_values)
         fields = self._session_fields()
         caller = self._identify_caller()
-        call = Call(tool, arguments, caller, [], options, problems=problems, **fields)
+        peer = self._make_peer()
+        call = Call(tool, arguments, caller, [], options, problems=problems, peer=peer, **fields)
         return PreparedCall(*self._app.prepare(call), started)
+
+    def _make_peer(self) -> Peer | None:
+        """Return the calling code as a client, if it answers questions or gets events."""
+        if self._sampler is None and self._on_event is None:
+            return None
+        from tooli.core.sampling import CallbackPeer
+
+        return CallbackPeer(self._sampler, self._on_event)
 
     def _prepare(self, name: str, arguments: dict[str, object]) -> PreparedCall:
         started = perf_counter()
@@ -198,8 +214,9 @@ class PythonSurface:
             if tool is None:
                 return self._failing_call(unknown_tool_error(self._app, name, arguments))
             stages = self._app.stages_for(tool, DEFAULT_OPTIONS)  # reads the settings
-            cached = state.prepared_tools[name] = (state.restrict(tool), stages)
-        tool, stages = cached
+            fills_meta = any([param.kind == "injected" for param in tool.params])
+            cached = state.prepared_tools[name] = (state.restrict(tool), stages, fills_meta)
+        tool, stages, fills_meta = cached
         is_active = find_loaded("tooli.pipeline.dry_run_recorder", "is_dry_run_active")
         is_dry_run = is_active is not None and is_active() and not tool.behavior.read_only
         if (
@@ -207,6 +224,8 @@ class PythonSurface:
             or self._options
             or not arguments.keys() <= tool.param_names
             or self._caller_name is not None
+            or self._sampler is not None
+            or self._on_event is not None
             or _CALLER_VARIABLE in _environment
             or _SESSION_VARIABLE in _environment
         ):
@@ -216,7 +235,8 @@ class PythonSurface:
                 option_values[key] = arguments.pop(key)
             if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True
-            if option_values or caller is not PYTHON_CALLER:
+            has_peer = self._sampler is not None or self._on_event is not None
+            if option_values or has_peer or caller is not PYTHON_CALLER:
                 return self._prepare_with(tool, arguments, option_values, started)
         problem = tool.guidance.problem
         warnings = [problem] if problem is not None else []
@@ -224,6 +244,8 @@ class PythonSurface:
         call = Call(tool, arguments, PYTHON_CALLER, warnings, DEFAULT_OPTIONS, policy, **session)
         if stages is not ONLY_BIND:
             call = call.replace(meta={}, secrets=[])
+        elif fills_meta:
+            call = call.replace(meta={})
         return PreparedCall(call, stages, started)
 
     def _session_fields(self) -> dict[str, Any]:

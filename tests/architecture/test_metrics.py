@@ -24,7 +24,8 @@ LAZY = {
         "schema.detail_fields",  # loaded by `from tooli import Detail`
     ),
     "the call of an agent, of a person or of a session": (
-        *("cli.caller_defaults", "cli.outcome_writer", "cli.tables", "config", "detect"),
+        *("cli.caller_defaults", "cli.event_lines", "cli.outcome_writer", "cli.tables"),
+        *("config", "detect"),
         "config.applied_settings",
         *("config.setting_definitions", "stages.repeated_failures", "text.json_encoder"),
         *(

@@ -61,7 +61,7 @@ def test_misspelled_keyword_of_an_error_is_a_warning(make, wrong, suggested) -> 
     ("kwargs", "choices"),
     [
         ({"security_policy": "lax"}, "off, standard, strict"),
-        ({"default_output": "xml"}, "auto, json, jsonl, text, plain"),
+        ({"default_output": "xml"}, "auto, json, jsonl, stream, text, plain"),
         ({"mcp_transport": "carrier-pigeon"}, "stdio"),
     ],
 )

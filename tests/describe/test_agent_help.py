@@ -195,7 +195,7 @@ def test_details_of_a_command() -> None:
 def test_one_line_per_command() -> None:
     lines = invoke(make_documented_app(), "--help-agent").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [
-        *("My", "find", "digest", "wipe", "call:", "any", "records:")
+        *("My", "find", "digest", "wipe", "call:", "any", "records:", "streams:")
     ]
 
 

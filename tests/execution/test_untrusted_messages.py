@@ -50,7 +50,14 @@ def elicit(message: str = "?", schema: Any = None) -> Any:
         ("log", (TEXT, data("x"))),
         ("ask", data({"q": elicit(TEXT)})),
         ("ask", data({"q": elicit("?", {"properties": {"a": {"title": TEXT}}})})),
-        ("ask", data({"q": {"!": ["sample", [{"role": "user", "content": TEXT}], 5, TEXT]}})),
+        (
+            "ask",
+            data(
+                {"q": {"!": ["sample", [{"role": "user", "content": TEXT}], 5, TEXT, 0.5, [TEXT]]}}
+            ),
+        ),
+        ("artifact", [TEXT, "file:///a", None]),
+        ("artifact", ["a", TEXT, TEXT]),
     ],
 )
 def test_forged_messages_are_redacted_and_sanitized(kind: str, payload: Any) -> None:
@@ -84,7 +91,12 @@ def test_forged_warnings_are_redacted() -> None:
         ("ask", data({SECRET: elicit()})),
         ("ask", data({str(n): elicit() for n in range(101)})),
         ("ask", data({"q": elicit("x" * safe_codec.MAX_DATA_BYTES)})),
-        ("ask", data({"q": {"!": ["sample", [], 10**400, None]}})),
+        ("ask", data({"q": {"!": ["sample", [], 10**400, None, None, []]}})),
+        ("artifact", ["a", 5, None]),
+        ("artifact", ["a"]),
+        ("artifact", None),
+        ("meta", data({"artifacts": [{"name": "a"}]})),
+        ("meta", data({"artifacts": 5})),
         ("value", [{}]),
         ("item", "text"),
         ("done", "text"),
@@ -95,6 +107,16 @@ def test_invalid_messages_end_the_call(kind: str, payload: Any) -> None:
     with pytest.raises(ToolRuntimeError) as caught:
         receive(kind, payload)
     assert caught.value.code == "E4051"
+
+
+def test_forged_artifacts_of_the_answer_are_limited_and_sanitized() -> None:
+    rows = [{"name": TEXT, "uri": f"file:///{n}"} for n in range(200)]
+    _, call = receive("meta", data({"artifacts": rows}))
+    assert call.meta is not None
+    artifacts = call.meta["artifacts"]
+    assert len(artifacts) == 100
+    assert SECRET not in artifacts[0]["name"]
+    assert "\x1b" not in artifacts[0]["name"]
 
 
 def test_unsupported_questions_are_refused() -> None:

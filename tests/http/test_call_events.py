@@ -66,10 +66,16 @@ async def test_progress_and_logs_are_events_before_the_result() -> None:
     assert client.headers["content-type"] == "text/event-stream"
     *events, (name, envelope) = events_of(client)
     assert events == [
-        ("progress", {"done": 0, "total": 2, "message": "step 0"}),
-        ("log", {"level": "debug", "message": {"n": 0}}),
-        ("progress", {"done": 1, "total": 2, "message": "step 1"}),
-        ("log", {"level": "debug", "message": {"n": 1}}),
+        (
+            "progress",
+            {"type": "progress", "message": "step 0", "percent": 0, "done": 0, "total": 2},
+        ),
+        ("log", {"type": "log", "level": "debug", "message": {"n": 0}}),
+        (
+            "progress",
+            {"type": "progress", "message": "step 1", "percent": 50, "done": 1, "total": 2},
+        ),
+        ("log", {"type": "log", "level": "debug", "message": {"n": 1}}),
     ]
     assert (name, envelope["result"]) == ("end", {"steps": 2})
 
@@ -163,6 +169,79 @@ async def test_events_for_a_slow_client_are_bounded(monkeypatch: pytest.MonkeyPa
     names = [name for name, _ in events_of(client)]
     assert names[-1] == "end"
     assert len(names) < 100
+    (warning,) = events_of(client)[-1][1]["meta"]["warnings"]
+    assert warning.endswith("events were dropped: the client reads too slowly.")
+
+
+async def test_size_of_events_for_a_slow_client_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tooli.http.stream_response.MAX_UNSENT_BYTES", 10_000)
+    app, done = Tooli("events"), threading.Event()
+
+    @app.command()
+    async def work(ctx: Context) -> Any:
+        for _ in range(100):
+            ctx.log("x" * 1000)
+        done.set()
+        yield 1
+
+    client = AsgiClient(app.asgi(mcp=False))
+    client.is_reading.clear()
+    client.send_body(b"{}")
+    task = client.start("POST", "/tools/work", [HOST, JSON, EVENTS])
+    assert await asyncio.wait_for(asyncio.to_thread(done.wait, 60), 60)
+    client.is_reading.set()
+    await asyncio.wait_for(task, 60)
+    *events, (name, envelope) = events_of(client)
+    assert [name for name, _ in events].count("log") == 9
+    assert (name, envelope["meta"]["warnings"]) == (
+        "end",
+        ["91 events were dropped: the client reads too slowly."],
+    )
+
+
+LINES = (b"accept", b"application/x-ndjson; events=true")
+
+
+@pytest.mark.parametrize(
+    ("tool", "body", "types"),
+    [
+        ("work", b"{}", ["progress", "log", "progress", "log", "result"]),
+        ("work", b'{"fail": true}', ["progress", "log", "progress", "log", "result"]),
+        ("awork", b"{}", ["progress", "result"]),
+        ("items", b"{}", ["item", "progress", "item", "progress", "result"]),
+        ("aitems", b"{}", ["log", "item", "result"]),
+        ("plain", b"{}", ["result"]),
+    ],
+)
+async def test_events_are_lines_of_json(tool: str, body: bytes, types: list[str]) -> None:
+    client = await send(make_app().asgi(mcp=False), "POST", f"/tools/{tool}", body, LINES)
+    assert client.headers["content-type"] == "application/x-ndjson; events=true"
+    lines = [json.loads(line) for line in client.body.splitlines()]
+    assert [line["type"] for line in lines] == types
+    assert lines[-1]["ok"] is (b"fail" not in body)
+
+
+async def test_failure_before_a_line_has_its_status() -> None:
+    body = b'{"steps": "many"}'
+    client = await send(make_app().asgi(mcp=False), "POST", "/tools/work", body, LINES)
+    assert (client.status, client.code) == (422, "E1003")
+
+
+async def test_artifacts_are_events_and_in_meta() -> None:
+    app = Tooli("events")
+
+    @app.command()
+    def work(ctx: Context) -> int:
+        ctx.artifact("page", "https://example.org")
+        return 1
+
+    client = await send(app.asgi(mcp=False), "POST", "/tools/work", b"{}", EVENTS)
+    (name, event), (_, envelope) = events_of(client)
+    artifact = {"name": "page", "uri": "https://example.org"}
+    assert (name, event) == ("artifact", {"type": "artifact", **artifact})
+    assert envelope["meta"]["artifacts"] == [artifact]
+    client = await send(app.asgi(mcp=False), "POST", "/tools/work", b"{}")
+    assert client.json()["meta"]["artifacts"] == [artifact]
 
 
 async def test_secrets_are_redacted_in_events() -> None:
@@ -181,6 +260,6 @@ async def test_secrets_are_redacted_in_events() -> None:
 
 
 def test_peer_without_a_source_drops_events() -> None:
-    peer = call_events.EventPeer()
+    peer = call_events.StreamPeer()
     peer.log("info", "early")
     assert not peer.supports("elicitation/create")

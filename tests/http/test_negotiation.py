@@ -25,6 +25,9 @@ def test_qualities() -> None:
         (b"text/event-stream", "sse"),
         (b"application/x-ndjson;q=0.4, text/event-stream;q=0.5", "sse"),
         (b"application/json, application/x-ndjson;q=0.9", "json"),
+        (b"application/x-ndjson; events=true", "events"),
+        (b"application/jsonl;q=0.5;EVENTS=true, application/json;q=0.1", "events"),
+        (b"application/x-ndjson;events=false", "ndjson"),
     ],
 )
 def test_format_of_a_stream(accept: bytes | None, stream_format: str) -> None:

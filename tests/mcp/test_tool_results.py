@@ -9,7 +9,7 @@ import jsonschema
 import pydantic
 import pytest
 
-from tooli import Context, Image, Next, Tooli
+from tooli import Context, Image, Next, NotFoundError, Tooli
 from tooli.annotations import Destructive
 from tooli.core.call import Caller
 from tooli.mcp.protocol import META_KEY
@@ -93,6 +93,15 @@ def make_app(*, destructive: bool = False) -> Tooli:
         """Return a picture."""
         ctx.warn("careful")
         return Image(b"x", "image/png")
+
+    @app.command()
+    def make(ctx: Context, fail: bool = False) -> int:
+        """Make a page."""
+        ctx.artifact("page", "https://example.org/page")
+        ctx.artifact("data", "https://example.org/data", mime_type="text/csv")
+        if fail:
+            raise NotFoundError("no paper")
+        return 1
 
     @app.command()
     def advise(target: str = "rows") -> Next[int]:
@@ -218,3 +227,30 @@ def test_unknown_next_step_is_a_warning() -> None:
     meta = call("advise", {"target": "nowhere"})["structuredContent"]["meta"]
     assert [step["tool"] for step in meta["next"]] == ["number"]
     assert "nowhere" in meta["warnings"][0]
+
+
+LINKS = [
+    {"type": "resource_link", "name": "page", "uri": "https://example.org/page"},
+    {
+        "type": "resource_link",
+        "name": "data",
+        "uri": "https://example.org/data",
+        "mimeType": "text/csv",
+    },
+]
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+@pytest.mark.parametrize("fail", [False, True])
+def test_artifacts_are_links_to_resources(stateless: bool, fail: bool) -> None:
+    result = call("make", {"fail": fail}, stateless=stateless)
+    assert result["isError"] is fail
+    assert result["content"][1:] == LINKS
+
+
+def test_artifacts_are_text_in_versions_without_links() -> None:
+    (block,) = call("make", text=True)["content"]
+    assert [artifact["name"] for artifact in json.loads(block["text"])["meta"]["artifacts"]] == [
+        "page",
+        "data",
+    ]

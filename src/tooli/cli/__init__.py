@@ -332,8 +332,9 @@ def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bo
         return requested, True
     if command_mode is not None:
         return command_mode, False
-    if line.options.get("print0"):
-        return "plain", False
+    implied = "plain" if line.options.get("print0") else "stream"
+    if implied == "plain" or line.options.get("sample_via") == "stdin":
+        return implied, False
     profile = invocation.caller_profile
     if profile is not None and profile.printed == "result":
         return "json", False
@@ -566,7 +567,7 @@ def run_invocation(output: CommandOutput) -> int:
         invocation, call
     ):  # a person gets Typer's message
         return _run_on_typer_path(output)
-    if not invocation.is_document_mode:
+    if not invocation.is_document_mode or "sample_via" in line.options:
         from tooli.cli.outcome_writer import run_streaming
 
         return run_streaming(output, call, stages)

@@ -13,7 +13,7 @@ from tooli.cli.process import capture_outcome, write_stderr
 from tooli.cli.stdout_errors import StdoutErrorScope, abandon_stdout, is_stdout_closed
 from tooli.core.call import Failed, Ok
 from tooli.core.output_modes import find_mode
-from tooli.pipeline.drivers import stream
+from tooli.pipeline.drivers import run, stream
 from tooli.pipeline.failure import is_translated_error
 from tooli.pipeline.present import ItemPresenter, Presented, outgoing_warnings, present_text
 from tooli.text.json_encoder import encode
@@ -23,10 +23,12 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from typing import Any
 
     from typer import Context
 
     from tooli.cli import CommandOutput, Invocation
+    from tooli.cli.event_lines import LinePeer
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.output_modes import OutputMode
     from tooli.core.protocols import JsonObject
@@ -42,7 +44,8 @@ def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) ->
 
     If the call needs an approval or a secret, a person is asked for it.
     """
-    outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
+    call = attach_peer(output, call)
+    outcome = capture_outcome(lambda: run_call(output, call, stages))
     if isinstance(outcome, Failed) and outcome.error.code in COMPLETABLE_ERRORS:
         from tooli.cli.confirm import Confirm
 
@@ -51,6 +54,28 @@ def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) ->
             return run_streaming(output, completed, stages)
         outcome = completed
     return output.write_outcome(outcome, call)
+
+
+def attach_peer(output: CommandOutput, call: Call) -> Call:
+    """Return the call with its caller as a peer, if the caller gets events or gives samples."""
+    invocation = output.invocation
+    has_sampler = "sample_via" in invocation.line.options
+    if call.peer is not None or not (find_mode(invocation.mode).ends_with_envelope or has_sampler):
+        return call
+    from tooli.cli.event_lines import make_peer
+
+    return make_peer(output, call)
+
+
+def run_call(output: CommandOutput, call: Call, stages: Sequence[Stage]) -> Outcome:
+    """Run a call, write its items as they come, and return its outcome."""
+    mode, peer = find_mode(output.invocation.mode), call.peer
+    if not (mode.is_document or (mode.ends_with_envelope and not call.tool.is_streaming)):
+        return show_stream(output, stream(call, stages), call)
+    outcome = run(call, stages)
+    if peer is not None:
+        output.write_with(peer.close)
+    return outcome
 
 
 def show_stream(
@@ -70,7 +95,7 @@ def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> 
     invocation = output.invocation
     mode = find_mode(invocation.mode)
     if mode.kind == "lines":
-        _write_lines(output, mode.load_renderer()(call).items(items))
+        _write_lines(output, mode.load_renderer()(call).items(items), call.peer)
         return
     if not invocation.standalone:
         for _ in items:  # the items are not printed and, as in Typer, not returned
@@ -84,15 +109,20 @@ def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> 
             sys.stdout.flush()
 
 
-def _write_lines(output: CommandOutput, lines: Iterator[bytes]) -> None:
-    """Write the lines of a stream as they come; raise StdoutClosed if a write fails."""
+def _write_lines(output: CommandOutput, lines: Iterator[bytes], peer: Any) -> None:
+    """Write the lines of a stream as they come; raise StdoutClosed if a write fails.
+
+    `peer` is a LinePeer, which writes events between the lines, or None.
+    """
     if output.guard is None:
         for _ in lines:
             pass
         return
     from tooli.cli.line_buffer import LineBuffer
 
-    buffer = LineBuffer(output.guard.write)
+    buffer: LineBuffer | LinePeer = LineBuffer(output.guard.write)
+    if peer is not None:
+        buffer = peer.open_lines(buffer)
     try:
         for line in lines:
             output.write_with(buffer.write, line)
@@ -131,10 +161,14 @@ def write_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
         return _show_outcome(output, outcome, call)
     invocation = output.invocation
     mode = find_mode(invocation.mode)
-    if isinstance(outcome, Failed) and outcome.value and not mode.is_document:
+    has_items = isinstance(outcome, Failed) and not mode.is_document
+    if mode.ends_with_envelope:
+        has_items = call.tool.is_streaming
+    if has_items and outcome.value:
         output.emit(b"\n".join(mode.load_renderer()(call).value(outcome.value)))
-        outcome = outcome.replace(value=None)
-    if mode.is_document or (isinstance(outcome, Failed) and mode.reports_errors):
+        outcome = outcome.with_value(None)
+    is_failure = isinstance(outcome, Failed) and mode.reports_errors
+    if mode.is_document or mode.ends_with_envelope or is_failure:
         output.emit(render_envelope(mode, outcome, call, invocation.milliseconds))
         return output.exit.code
     if isinstance(outcome, Failed):
@@ -159,7 +193,11 @@ def render_envelope(
     """Return the envelope of an outcome in the format of a document mode, or else as JSON."""
     presented = Presented(outcome, call, milliseconds)
     if not mode.is_document:
-        return presented.envelope_json()
+        if not mode.ends_with_envelope:
+            return presented.envelope_json()
+        from tooli.core.event_peer import result_event
+
+        return result_event(presented.envelope_json())
     envelope = presented.envelope()
     render = mode.load_renderer()
     text: str = render(envelope)

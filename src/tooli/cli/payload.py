@@ -51,6 +51,11 @@ def add_external_arguments(
     before = [
         word for word in line.typer_argv[: line.command_prefix_length] if word not in line.path
     ]
+    if line.options.get("sample_via") == "stdin" and (
+        "null" in line.options or line.options.get("input") == "-"
+    ):  # reading stdin would wait for its end
+        message = "--sample-via stdin reads the answers from stdin: pass the arguments another way"
+        return arguments, [*all_problems, Problem("E1007", "sample_via", message)], False
     if tool.route is not None and before:  # the call has no other place for these options
         fix = "put the options that belong before the command into the --input object"
         all_problems.append(Problem("E1007", "input", f"--input: {fix}"))

@@ -289,10 +289,11 @@ class TyperRun(CommandRun):
         self, tool: Tool, arguments: dict[str, Any], problems: Sequence[Problem] = ()
     ) -> tuple[Call, tuple[Stage, ...]]:
         """Return the call of a tool and its stages; store the call in `self.call`."""
-        self.call, stages = self.output.invocation.prepare(
+        call, stages = self.output.invocation.prepare(
             tool, arguments, problems, self.output.warnings
         )
-        return self.call, stages
+        self.call = call = load_outcome_writer().attach_peer(self.output, call)
+        return call, stages
 
     def run_tool(self, tool: Tool, values: dict[str, object]) -> object:
         """Run a tool; return its value, which Typer passes to the result callback.
@@ -300,7 +301,7 @@ class TyperRun(CommandRun):
         Depending on the mode, its outcome is written or stored. After a failure Typer ends the
         line without the result callback.
         """
-        from tooli.pipeline.drivers import run, stream
+        from tooli.pipeline.drivers import run
 
         output = self.output
         invocation = output.invocation
@@ -311,8 +312,8 @@ class TyperRun(CommandRun):
         if invocation.is_document_mode:
             self.outcome = capture_outcome(lambda: run(call, stages))
         elif invocation.is_machine_mode:
-            show_stream = load_outcome_writer().show_stream
-            self.outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
+            run_call = load_outcome_writer().run_call
+            self.outcome = capture_outcome(lambda: run_call(output, call, stages))
         elif not invocation.standalone:
             return _unwrap(run(call, stages))
         else:

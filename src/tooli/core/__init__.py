@@ -210,7 +210,7 @@ class AppState:
         self.resolved_settings: Settings | None = None  # None: the command line has not read it
 
         self.command_tree: CommandGroup | None = None
-        self.prepared_tools: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
+        self.prepared_tools: dict[str, tuple[Tool, tuple[Stage, ...], bool]] = {}
         self.python_surface: PythonSurface | None = None
         self.revision = 0  # counts changes, so that a server sees that its list is out of date
         self.change_listeners: list[ChangeListener] = []

@@ -343,6 +343,19 @@ OPTIONS: tuple[Option, ...] = (
         page="output.md",
     ),
     Option(
+        "sample_via",
+        "text",
+        "run",
+        "Answer the questions of the command to a language model",
+        metavar="stdin|URL",
+        affects="run",
+        note=(
+            "`stdin` writes each question as a line of JSON to stdout and reads the answer from "
+            "stdin. A URL gets each question as a POST request."
+        ),
+        page="conversations.md",
+    ),
+    Option(
         "quiet",
         "flag",
         "messages",

@@ -36,6 +36,7 @@ class OutputMode(Record):
     has_flag: bool = False  # `--NAME` is a flag of its own
     reports_errors: bool = True  # a failure is an envelope on stdout; False: text on stderr
     is_interactive: bool = False  # prompts, colour, and Typer's help and error messages
+    ends_with_envelope: bool = False  # its lines are events; the last one has the envelope
 
     @property
     def is_document(self) -> bool:
@@ -85,6 +86,14 @@ MODE_TABLE = (
         "tooli.cli.outcome_writer:JsonLines",
         "one JSON value per line, as soon as a generator yields it; a failure is the last line",
         has_flag=True,
+    ),
+    OutputMode(
+        "stream",
+        "lines",
+        "tooli.cli.event_lines:EventLines",
+        "one JSON event per line: progress, logs, artifacts and items; the last is the envelope",
+        has_flag=True,
+        ends_with_envelope=True,
     ),
     OutputMode(
         "text",

@@ -14,6 +14,7 @@ from __future__ import annotations
 from time import monotonic
 
 from tooli.core import Record
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
@@ -57,13 +58,32 @@ class Sample(Question):
     messages: Sequence[Mapping[str, Any]]
     max_tokens: int = 1000
     system: str | None = None
+    temperature: float | None = None
+    stop_sequences: Sequence[str] = ()
 
     method = "sampling/createMessage"
 
     def params(self) -> JsonObject:
         """Return the params of the MCP request."""
-        fields: JsonObject = {"messages": list(self.messages), "maxTokens": self.max_tokens}
-        return fields if self.system is None else {**fields, "systemPrompt": self.system}
+        fields: JsonObject = {
+            "messages": list(self.messages),
+            "maxTokens": self.max_tokens,
+            "systemPrompt": self.system,
+            "temperature": self.temperature,
+            "stopSequences": list(self.stop_sequences) or None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @property
+    def prompt(self) -> str:
+        """The texts of all messages, with an empty line between them."""
+        texts: list[str] = []
+        for message in self.messages:
+            content = message.get("content")
+            for block in content if is_list(content) else [content]:
+                text = block.get("text") if is_object(block) else None
+                texts += [text] if isinstance(text, str) else []
+        return "\n\n".join(texts)
 
 
 class Roots(Question):
@@ -76,10 +96,24 @@ class Roots(Question):
         return {}
 
 
+class Artifact(Record):
+    """Something that a call has made: a file or another resource."""
+
+    name: str
+    uri: str
+    mime_type: str | None = None
+
+    def to_dict(self) -> JsonObject:
+        """Return its fields, without empty ones."""
+        fields: JsonObject = {"name": self.name, "uri": self.uri}
+        return fields if self.mime_type is None else {**fields, "mime_type": self.mime_type}
+
+
 class Peer:
     """The client of a running call. An interface overrides the methods."""
 
     cancelled = False  # True once the client has cancelled the call
+    receives_events = True  # False: it only answers questions
     deadline: float | None = None  # as time.monotonic(): when `ask` stops waiting
     # IDs of the approval, plan token and idempotency key with which this call asked a question
     # before. The client has sent the call again, with the answers to all questions.
@@ -93,6 +127,10 @@ class Peer:
 
     def log(self, level: str, data: object) -> None:
         """Send a log message."""
+
+    def artifact(self, artifact: Artifact) -> None:
+        """Report something that the call has made. By default, this is a log message."""
+        self.log("info", {"type": "artifact", **artifact.to_dict()})
 
     def supports(self, method: str) -> bool:
         """True if the client can answer questions of this MCP method."""
@@ -124,6 +162,9 @@ class Peer:
     def remaining_time(self) -> float | None:
         """Return the seconds until the deadline; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - monotonic())
+
+    def close(self) -> None:
+        """Send what is left. Nothing is sent after that."""
 
     def disconnect_client(self) -> None:
         """Close the connection to the client if the client can reconnect to get the answer."""

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from typing_extensions import Required, Unpack
 
     from tooli.core import AppState
+    from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Call, Caller, Options, Problem, Stage
     from tooli.core.catalog import Catalog, Handoff
+    from tooli.core.sampling import Sampler
     from tooli.core.tool import Behavior, Tool
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
@@ -180,6 +182,16 @@ if TYPE_CHECKING:
         """A JSON Schema that replaces the generated schema of the result."""
         resource: str
         """An MCP resource URI under which a read-only command is available as well."""
+
+    class SurfaceOptions(CallOptions, total=False):
+        """Keywords of `app.options(…)`: framework options, and what the calling code provides."""
+
+        caller: str | None
+        """The name of the calling program, for example of an agent framework."""
+        sampler: Sampler | None
+        """Answers `ctx.sample`: a function that takes a `Sample` and returns the model's text."""
+        on_event: Callable[[JsonObject], object] | None
+        """Called with each event of a running call: its progress, log messages and artifacts."""
 
     class ScriptOptions(TypedDict, total=False):
         """Keywords of `app.orchestrate(code, …)`."""

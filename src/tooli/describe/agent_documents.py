@@ -413,6 +413,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
             "failure": {"ok": False, "error": _EXAMPLE_ERROR, "meta": {}},
             "arguments_as_json": "--input JSON|@file|-",
             "stream": "--jsonl",
+            "events": "--stream",
             "plan_only": "--dry-run",
             "confirm": "--yes",
             "contract": "--schema [json|mcp|openai|anthropic]",

@@ -62,6 +62,8 @@ def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
         '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
     )
     lines += _COMMON_OPTIONS
+    if any([tool.is_streaming for tool in shown]):
+        lines.append(_STREAM_OPTIONS)
     lines += _served_lines(state, program)
     return "\n".join(lines)
 
@@ -86,6 +88,12 @@ _COMMON_OPTIONS = (
 )
 
 
+_STREAM_OPTIONS = (
+    "streams: --jsonl writes items as lines, --stream writes JSON events (items, progress, logs; "
+    "last the envelope)"
+)
+
+
 def render_tool_line(tool: Tool) -> str:
     """Return one line for a command."""
     parts = [render_usage(tool)]
@@ -94,6 +102,7 @@ def render_tool_line(tool: Tool) -> str:
         parts.append(f"-> {result}")
     summary = tool.doc.summary
     labels = [*tool.effects.labels(), *(["needs approval"] if tool.guard.needs_human else [])]
+    labels += ["streams"] if tool.is_streaming else []
     behavior = ", ".join(labels)
     if summary or behavior:
         parts.append("|")

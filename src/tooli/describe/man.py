@@ -449,7 +449,10 @@ def _output_section(tool: Tool) -> list[str]:
             kind = schema_text.describe_type(part)
             lines += roff.tagged_item(bold(name), prose(f"{kind[:1].upper()}{kind[1:]}. {about}"))
         if tool.is_streaming:
-            lines += [".PP", prose("Items are streamed; `--jsonl` writes one per line.")]
+            lines += [
+                ".PP",
+                prose("Items are streamed; `--jsonl` writes one per line, `--stream` events."),
+            ]
     elif tool.returns_printed_text:
         lines = ["The text that the command prints."]
     lead = (

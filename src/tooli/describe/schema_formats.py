@@ -60,6 +60,8 @@ def _as_json(tool: Tool) -> JsonObject:
     output = output_schema(tool)
     if output is not None:
         described["output_schema"] = output
+    if tool.is_streaming:
+        described["streaming"] = True
     effects = tool.effects.labels()
     if effects:
         described["annotations"] = list(effects)

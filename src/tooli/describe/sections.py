@@ -217,7 +217,10 @@ def return_sentence(tool: Tool) -> str:
     result = result_type(tool)
     if tool.is_streaming:
         item = result[1:-1] if result[:1] == "[" else result
-        return f"Streams {code(item)}, one per line with `--jsonl`; `--json` returns a list."
+        return (
+            f"Streams {code(item)}, one per line with `--jsonl`, as events with `--stream`; "
+            "`--json` returns a list."
+        )
     if result:
         return f"Returns {code(result)}."
     return "Returns its printed text." if tool.returns_printed_text else ""

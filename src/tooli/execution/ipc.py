@@ -7,7 +7,8 @@
     value, stream, item, done, error      returns or raises it (execution/process_runner.py)
     warning, meta                         puts it into the envelope
     text                                  writes it to sys.stdout or sys.stderr
-    progress, log, ask, disconnect        forwards it to the client
+    progress, log, artifact, ask,          forwards it to the client
+      disconnect
 
 Values and errors are packed before they are put into a frame. A trusted process sends marshalled or
 pickled data, and a value that cannot be pickled is converted to JSON. A sandboxed process is not
@@ -21,7 +22,7 @@ import os
 import sys
 from _thread import allocate_lock
 
-from tooli.core.peer import Peer
+from tooli.core.peer import Artifact, Peer
 from tooli.errors import (
     Suggestion,
     TimeoutExceeded,
@@ -338,6 +339,7 @@ MESSAGE_HANDLERS: dict[str, Callable[[ChildMessages, Any], None]] = {
     "text": ChildMessages.write,
     "progress": lambda messages, update: messages.peer.progress(*update),
     "log": lambda messages, entry: messages.peer.log(*entry),
+    "artifact": lambda messages, fields: messages.peer.artifact(Artifact(*fields)),
     "ask": ChildMessages.ask,
     "disconnect": lambda messages, _: messages.peer.disconnect_client(),
 }

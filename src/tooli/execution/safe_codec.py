@@ -227,7 +227,10 @@ VALUE_KINDS: dict[str, ValueKind] = {
     "message": ValueKind(_RESULT_MODULE, "Message", _record_parts, (_CONTENT, _STR)),
     "elicit": ValueKind(_PEER_MODULE, "Elicit", _record_parts, (_STR, (dict,))),
     "sample": ValueKind(
-        _PEER_MODULE, "Sample", _record_parts, ((list, tuple), _INT, _OPTIONAL_STR)
+        _PEER_MODULE,
+        "Sample",
+        _record_parts,
+        ((list, tuple), _INT, _OPTIONAL_STR, (float, int, type(None)), (list, tuple)),
     ),
     "roots": ValueKind(_PEER_MODULE, "Roots", _record_parts, ()),
 }

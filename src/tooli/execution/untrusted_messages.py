@@ -13,7 +13,7 @@ from json import JSONDecoder
 from math import isfinite
 
 from tooli.core.command_route import EXIT_KEY
-from tooli.core.peer import Question
+from tooli.core.peer import Artifact, Question
 from tooli.execution.ipc import (
     MESSAGE_HANDLERS,
     RESULT_KINDS,
@@ -37,6 +37,7 @@ from tooli.execution.safe_codec import (
 )
 from tooli.pipeline.dry_run_recorder import APPLIED_FIELDS, MAX_REPORTED_ACTIONS
 from tooli.pipeline.present import find_cut, present_message, present_questions, present_text
+from tooli.pipeline.reports import MAX_ARTIFACTS
 from tooli.text.json_encoder import make_json_encoder
 
 TYPE_CHECKING = False
@@ -99,7 +100,7 @@ class UntrustedMessages(ChildMessages):
         """Return the metadata that an untrusted process may set.
 
         This is the enforcement level, whether a callback of Typer ended the call, the actions of
-        an applied plan, and violations and recorded actions of monitored calls.
+        an applied plan, artifacts, and violations and recorded actions of monitored calls.
         """
         meta, accepted = self.codec.unpack(packed), dict[str, object]()
         if "enforcement" in meta and not self._has_enforcement:
@@ -107,6 +108,9 @@ class UntrustedMessages(ChildMessages):
             accepted["enforcement"] = self._present(meta["enforcement"])
         if self.call.tool.route is not None and meta.get(EXIT_KEY) is True:
             accepted[EXIT_KEY] = True
+        if "artifacts" in meta:
+            rows = list(meta["artifacts"])[:MAX_ARTIFACTS]
+            accepted["artifacts"] = [self._validate_artifact(**row).to_dict() for row in rows]
         if self.call.options.apply and "applied" in meta:
             accepted["applied"] = self._validate_applied(meta["applied"])
         limits = _ROW_LIMITS if _is_monitored(self.call.runner) else {}
@@ -153,6 +157,16 @@ class UntrustedMessages(ChildMessages):
             return self._present(level), f"omitted: a log message of {len(packed)} bytes"
         return self._present(level), _to_json(present_message(self.codec.unpack(packed), self.call))
 
+    def validate_artifact(self, fields: tuple[str, str, str | None]) -> tuple[str, str, str | None]:
+        """Return the name, the URI and the type of an artifact."""
+        name, uri, mime_type = fields
+        artifact = self._validate_artifact(name, uri, mime_type)
+        return artifact.name, artifact.uri, artifact.mime_type
+
+    def _validate_artifact(self, name: str, uri: str, mime_type: str | None = None) -> Artifact:
+        mime_type = None if mime_type is None else self._present(mime_type)
+        return Artifact(self._present(name), self._present(uri), mime_type)
+
     def validate_questions(self, packed: bytes) -> Mapping[str, Question]:
         """Return the questions by name; raise TypeError if the client cannot be asked one."""
         questions = self.codec.unpack(packed)
@@ -181,6 +195,7 @@ _VALIDATORS: dict[str, Callable[[UntrustedMessages, Any], object]] = {
     "text": UntrustedMessages.validate_text,
     "progress": UntrustedMessages.validate_progress,
     "log": UntrustedMessages.validate_log,
+    "artifact": UntrustedMessages.validate_artifact,
     "ask": UntrustedMessages.validate_questions,
     "disconnect": lambda messages, payload: None,
 }

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from tooli.core.call import Call, Runner
-    from tooli.core.peer import Question
+    from tooli.core.peer import Artifact, Question
     from tooli.execution.processes import SignalHandler
 
 
@@ -337,6 +337,7 @@ class RemotePeer(Peer):
     """The client of the call, as the worker process sees it."""
 
     def __init__(self, local_peer: Peer, worker: Worker) -> None:
+        self.receives_events = local_peer.receives_events
         self._local_peer = local_peer
         self._worker = worker
         self._ask_lock = allocate_lock()
@@ -353,6 +354,10 @@ class RemotePeer(Peer):
     def log(self, level: str, data: object) -> None:
         """Send a log entry to the client."""
         self._worker.send("log", (level, self._worker.pack(data)))
+
+    def artifact(self, artifact: Artifact) -> None:
+        """Report to the client something that the call has made."""
+        self._worker.send("artifact", (artifact.name, artifact.uri, artifact.mime_type))
 
     def supports(self, method: str) -> bool:
         """True if the client supports a request such as "elicitation/create"."""

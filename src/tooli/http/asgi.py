@@ -30,7 +30,7 @@ from tooli.http.alias_paths import (
     find_alias,
     turn_into_plan,
 )
-from tooli.http.call_events import EventPeer, has_context
+from tooli.http.call_events import StreamPeer, has_context
 from tooli.http.call_slots import CallSlots
 from tooli.http.get_requests import turn_into_post
 from tooli.http.http_request import (
@@ -402,7 +402,8 @@ class Api:
                 slots.hold_body(caller_key, size)
                 held_bytes = size
             stream_format = _choose_format(tool, request.headers.get(b"accept"))
-            peer = EventPeer() if stream_format == "sse" and has_context(tool) else None
+            has_events = stream_format in ("sse", "events") and has_context(tool)
+            peer = StreamPeer() if has_events else None
             prepared = await self._read_call(
                 request, tool, caller, body, form, is_refused=is_refused, peer=peer
             )
@@ -452,7 +453,7 @@ class Api:
         form: UploadedForm | None,
         *,
         is_refused: bool,
-        peer: EventPeer | None,
+        peer: StreamPeer | None,
     ) -> ReceivedCall:
         """Read the options and the body of a request, and return its call.
 
@@ -586,12 +587,11 @@ class Api:
 
 
 def _choose_format(tool: Tool, accept: bytes | None) -> str:
-    """Return the format of the answer: "json", "ndjson" or "sse".
+    """Return the format of the answer: "json", "ndjson", "sse" or "events".
 
-    A command that yields no items sends events only if it takes a Context.
+    A command that yields no items sends server-sent events only if it takes a Context.
     """
-    if tool.is_streaming:
-        return negotiate_stream_format(accept)
-    if accept is None or b"event-stream" not in accept.lower() or not has_context(tool):
-        return "json"
-    return "sse" if negotiate_stream_format(accept) == "sse" else "json"
+    stream_format = "json" if accept is None else negotiate_stream_format(accept)
+    if tool.is_streaming or stream_format == "events":
+        return stream_format
+    return "sse" if stream_format == "sse" and has_context(tool) else "json"

@@ -20,13 +20,19 @@ _FORMAT_BY_MEDIA_TYPE = {
 
 def iter_qualities(header: bytes | None) -> Iterator[tuple[str, float]]:
     """Yield the values of a header and their qualities: `("gzip", 0.8)` for `gzip;q=0.8`."""
+    for value, _, quality in _iter_values(header):
+        yield value, quality
+
+
+def _iter_values(header: bytes | None) -> Iterator[tuple[str, list[str], float]]:
+    """Yield the values of a header, their parameters and their qualities."""
     for part in (header or b"").decode("latin-1").lower().split(","):
         value, *parameters = [item.strip() for item in part.split(";")]
         quality = 1.0
         for parameter in parameters:
             if parameter.startswith("q="):
                 quality = _parse_quality(parameter[2:])
-        yield value, quality
+        yield value, parameters, quality
 
 
 def _parse_quality(text: str) -> float:
@@ -37,11 +43,16 @@ def _parse_quality(text: str) -> float:
 
 
 def negotiate_stream_format(accept: bytes | None) -> str:
-    """Return the response format for a stream: "json" (one envelope), "ndjson" or "sse"."""
+    """Return the response format for a stream: "json" (one envelope), "ndjson", "sse" or "events".
+
+    "events" is NDJSON with the parameter `events=true`: all events, not only the items.
+    """
     best, stream_format = 0.0, "json"
-    for media_type, quality in iter_qualities(accept):
+    for media_type, parameters, quality in _iter_values(accept):
         if media_type in _FORMAT_BY_MEDIA_TYPE and quality > best:
             best, stream_format = quality, _FORMAT_BY_MEDIA_TYPE[media_type]
+            if stream_format == "ndjson" and "events=true" in parameters:
+                stream_format = "events"
     return stream_format
 
 

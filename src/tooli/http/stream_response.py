@@ -4,8 +4,8 @@ tool ──▶ StreamSource ──▶ NDJSON │ SSE ──▶ client
   ▲           │
   └ free slot ┘       no free slot: the tool waits; client disconnects or token expires: it ends
 
-With server-sent events, a command that takes a Context also sends its progress and log messages,
-whether it yields items or returns one result.
+With server-sent events, and with `events=true` in NDJSON, a command that takes a Context also sends
+its progress, log messages and artifacts, whether it yields items or returns one result.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from contextlib import suppress
 from threading import Semaphore, Thread
 
 from tooli.core import Record
+from tooli.core.event_peer import item_event, result_event
 from tooli.errors import Interrupted
-from tooli.http.call_events import MAX_UNSENT_EVENTS, CallEvent
+from tooli.http.call_events import MAX_UNSENT_BYTES, MAX_UNSENT_EVENTS, CallEvent
 from tooli.http.http_request import ClientTimeout, wait_with_timeout
 from tooli.http.protected_resource import MAX_CHALLENGE_SCOPES, SCOPE_DESCRIPTION, valid_scopes
 from tooli.pipeline.async_drivers import aclosing
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from tooli.http.access_control import AccessControl
     from tooli.http.asgi import Headers, HttpSettings
-    from tooli.http.call_events import EventPeer
+    from tooli.http.call_events import StreamPeer
     from tooli.http.http_request import HttpRequest
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
@@ -73,14 +74,14 @@ class StreamSource:
         self,
         prepared: PreparedCall,
         active_streams: set[StreamSource],
-        peer: EventPeer | None = None,
+        peer: StreamPeer | None = None,
         *,
         yields_items: bool = True,
     ) -> None:
         self.prepared = prepared
         self._peer = peer
         self._yields_items = yields_items
-        self._unsent_events = 0
+        self._unsent_events = self._unsent_bytes = self._dropped_events = 0
         if peer is not None:
             peer.source = self
         self._active_streams = active_streams
@@ -111,9 +112,12 @@ class StreamSource:
 
     def put_event(self, event: CallEvent) -> None:
         """Add an event, in any thread. It is dropped if too many wait for a slow client."""
-        if self._unsent_events >= MAX_UNSENT_EVENTS:
+        size = len(event.data)
+        if self._unsent_events >= MAX_UNSENT_EVENTS or self._unsent_bytes + size > MAX_UNSENT_BYTES:
+            self._dropped_events += 1
             return
         self._unsent_events += 1
+        self._unsent_bytes += size
         if _running_loop() is self.loop:
             self.put(event)  # an async function: before its next item
         else:
@@ -122,6 +126,13 @@ class StreamSource:
     def _put_threadsafe(self, entry: bytes | CallEvent | StreamEnd) -> None:
         with suppress(RuntimeError):  # the loop is closed: the server has ended
             self.loop.call_soon_threadsafe(self.put, entry)
+
+    def add_warning(self, presented: Presented) -> Presented:
+        """Add a warning to the answer if events were dropped."""
+        if self._dropped_events:
+            count = self._dropped_events
+            presented.add_warnings([f"{count} events were dropped: the client reads too slowly."])
+        return presented
 
     def end(self, presented: Presented | None) -> None:
         """End the stream before the tool ends. Drops the buffered items."""
@@ -149,6 +160,7 @@ class StreamSource:
             self._free_slot()
         elif isinstance(entry, CallEvent):
             self._unsent_events -= 1
+            self._unsent_bytes -= len(entry.data)
         return entry
 
     async def stop(self) -> None:
@@ -175,7 +187,7 @@ class ThreadStreamSource(StreamSource):
         self,
         prepared: PreparedCall,
         active_streams: set[StreamSource],
-        peer: EventPeer | None = None,
+        peer: StreamPeer | None = None,
         *,
         yields_items: bool = True,
     ) -> None:
@@ -203,6 +215,7 @@ class ThreadStreamSource(StreamSource):
             presented = self.prepared.run()
         except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             presented = self.prepared.fail(exc)
+        self.add_warning(presented)
         self._put_threadsafe(StreamEnd(presented, presented.envelope_json()))
 
     def _produce(self) -> None:
@@ -213,7 +226,7 @@ class ThreadStreamSource(StreamSource):
             items.close()
             self._put_threadsafe(StreamEnd(None))
         except StopIteration as end:
-            self._put_threadsafe(StreamEnd(end.value))
+            self._put_threadsafe(StreamEnd(self.add_warning(end.value)))
         except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             self._put_threadsafe(StreamEnd(self.prepared.fail(exc)))
 
@@ -236,7 +249,7 @@ class TaskStreamSource(StreamSource):
         self,
         prepared: PreparedCall,
         active_streams: set[StreamSource],
-        peer: EventPeer | None = None,
+        peer: StreamPeer | None = None,
         *,
         yields_items: bool = True,
     ) -> None:
@@ -254,7 +267,7 @@ class TaskStreamSource(StreamSource):
             raise
         except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             presented = self.prepared.fail(exc)
-        self.put(StreamEnd(presented))
+        self.put(StreamEnd(self.add_warning(presented)))
 
     async def _produce(self) -> None:
         final: list[Presented] = []
@@ -267,7 +280,7 @@ class TaskStreamSource(StreamSource):
             raise
         except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             final.append(self.prepared.fail(exc))
-        self.put(StreamEnd(final[-1]))
+        self.put(StreamEnd(self.add_warning(final[-1])))
 
     async def stop(self) -> None:
         """Cancel the generator, and wait up to five seconds for its end."""
@@ -286,6 +299,20 @@ class StreamFormat(Record):
     item: bytes
     failure: bytes  # sent at the end of a failed stream
     end: bytes  # sent at the end of a successful stream; empty: nothing is sent
+    has_event_names: bool = True  # False: an event is a line of JSON
+
+    def event_chunk(self, event: CallEvent) -> bytes:
+        """Return the chunk of an event that is not an item."""
+        if not self.has_event_names:
+            return event.data + b"\n"
+        return b"event: %b\ndata: %b\n\n" % (event.name.encode(), event.data)
+
+    def last_chunk(self, envelope: bytes, *, ok: bool) -> bytes:
+        """Return the last chunk of a response; empty if there is none."""
+        if not self.has_event_names:
+            return result_event(envelope) + b"\n"
+        last = self.end if ok else self.failure
+        return last and last % envelope
 
 
 NDJSON = StreamFormat(
@@ -306,12 +333,24 @@ SSE = StreamFormat(
 )
 """Server-sent events. The last event, `end` or `error`, contains the envelope."""
 
+EVENTS = StreamFormat(
+    content_type=b"application/x-ndjson; events=true",
+    keepalive=b"",
+    item=item_event(b"%b") + b"\n",
+    failure=b"",
+    end=b"",
+    has_event_names=False,
+)
+"""One event per line, as `--stream` writes them. The last one contains the envelope."""
+
+STREAM_FORMATS = {"ndjson": NDJSON, "sse": SSE, "events": EVENTS}
+
 
 def start_stream(
     prepared: PreparedCall,
     active_streams: set[StreamSource],
     caller: str = "",
-    peer: EventPeer | None = None,
+    peer: StreamPeer | None = None,
     *,
     yields_items: bool = True,
 ) -> StreamSource:
@@ -333,7 +372,7 @@ async def send_stream(
 
     The stream ends early if the client disconnects, or if its token is no longer valid.
     """
-    chunks = SSE if stream_format == "sse" else NDJSON
+    chunks = STREAM_FORMATS[stream_format]
     watchers = [_wait_for_disconnect(request, source)]
     if request.verified_token is not None:
         watchers.append(_wait_until_revoked(request, source, access_control))
@@ -361,7 +400,7 @@ async def _send_items(
 ) -> None:
     while not isinstance(entry := await source.get(settings.heartbeat), StreamEnd):
         if isinstance(entry, CallEvent):
-            chunk = entry.chunk()
+            chunk = chunks.event_chunk(entry)
         else:
             chunk = chunks.keepalive if entry is None else chunks.item % entry
         if chunk:
@@ -377,8 +416,8 @@ async def _send_items(
         return
     if not request.is_response_started:
         await request.start_response(200, (b"content-type", chunks.content_type))
-    last = chunks.end if presented.ok else chunks.failure
-    await request.write(last and last % entry.envelope(presented), is_last=True)
+    last = chunks.last_chunk(entry.envelope(presented), ok=presented.ok)
+    await request.write(last, is_last=True)
 
 
 async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> None:
@@ -399,7 +438,8 @@ async def _send_terminated(
 ) -> None:
     presented = prepared.fail(termination_error())
     if request.is_response_started:
-        await request.write(chunks.failure % presented.envelope_json(), is_last=True)
+        last = chunks.last_chunk(presented.envelope_json(), ok=False)
+        await request.write(last, is_last=True)
     else:
         await request.respond(presented.http_status, presented.envelope_json())
 

@@ -49,6 +49,9 @@ READ_TIMEOUT_SECONDS = 30.0
 TOTAL_TIMEOUT_SECONDS = 300.0
 """Default limit for a whole request, in seconds."""
 _REQUEST_HEADERS = {"User-Agent": "tooli", "Accept": "*/*"}
+_JSON_HEADERS = {**_REQUEST_HEADERS, "Content-Type": "application/json"}
+MAX_ANSWER_BYTES = 4_000_000
+"""Maximum size of the answer to a POST request."""
 _FORMATS_BY_CONTENT_TYPE = {
     "application/json": "json",
     "text/json": "json",
@@ -377,6 +380,39 @@ def send_request(
         raise DependencyError(
             f"{parts.hostname} did not answer: {failure_reason(failure)}"
         ) from None
+
+
+def post_json(url: str, data: bytes, limits: InputLimits) -> bytes:
+    """Send JSON to a URL and return the body of the response. Redirects are not followed."""
+    seconds = limits.timeout or TOTAL_TIMEOUT_SECONDS
+    deadline = RequestDeadline(seconds)
+    try:
+        parts = check_url(url, limits)
+        connection = connect(parts, limits, deadline)
+        connection.sock.settimeout(seconds)  # a model may need longer than a server of files
+        response = send_request(
+            connection, parts, deadline, method="POST", body=data, headers=_JSON_HEADERS
+        )
+        body = UrlBody(display_url(url), connection, response, deadline)
+        try:
+            if response.status != 200:
+                raise _status_error(display_url(url), response)
+            return _read_answer(body)
+        finally:
+            body.close()
+    except ConversionError as error:
+        raise InputError(f"{display_url(url)}: {error.message}", code="E1033") from None
+    finally:
+        deadline.cancel()
+
+
+def _read_answer(body: UrlBody) -> bytes:
+    answer = bytearray()
+    while chunk := body.read(1 << 16):
+        answer += chunk
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise DependencyError(f"{body.url} answered with more than {MAX_ANSWER_BYTES} bytes.")
+    return bytes(answer)
 
 
 def display_url(url: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeGuard
 
     from tooli.core.call import Caller
-    from tooli.core.peer import Question
+    from tooli.core.peer import Artifact, Question
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
@@ -494,6 +494,10 @@ class StatelessPeer(Peer):
     def log(self, level: str, data: Any) -> None:
         """Send a log message."""
         self._transport_peer.log(level, data)
+
+    def artifact(self, artifact: Artifact) -> None:
+        """Report something that the call has made."""
+        self._transport_peer.artifact(artifact)
 
     def disconnect_client(self) -> None:
         """Close the connection to a client that can reconnect to get the answer."""

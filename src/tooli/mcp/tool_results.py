@@ -70,6 +70,22 @@ MIN_ENCODED_BYTES = 1 << 13
 
 def build_tool_result(presented: Presented, result_format: ResultFormat) -> JsonObject:
     """Return the result of `tools/call`, without the fields of stateless versions."""
+    result = _build_result(presented, result_format)
+    fields = result["_meta"]
+    meta: JsonObject = fields[META_KEY] if META_KEY in fields else fields[ENVELOPE_KEY]["meta"]
+    if "artifacts" in meta and result_format.has_structured_content:
+        result["content"] += [_resource_link(artifact) for artifact in meta["artifacts"]]
+    return result
+
+
+def _resource_link(artifact: JsonObject) -> JsonObject:
+    """Return the content block for something that the call has made."""
+    block = {"type": "resource_link", "name": artifact["name"], "uri": artifact["uri"]}
+    mime_type = artifact.get("mime_type")
+    return block if mime_type is None else {**block, "mimeType": mime_type}
+
+
+def _build_result(presented: Presented, result_format: ResultFormat) -> JsonObject:
     if not presented.ok:
         result = _error_result(presented)
         if presented.kind != "empty" and result_format.has_structured_content:
@@ -132,7 +148,7 @@ def _structured_result(
         message = f"{result_format.tool.name} did not return the object that it declares."
         return _error_result(presented.with_error(InternalError(message)))
     meta = presented.meta()
-    visible = visible_meta(meta, result_format.tool, result_format.tool_name)
+    visible = _visible_meta(meta, result_format)
     if visible:
         if isinstance(content, EncodedJson):
             content = loads(content.data)
@@ -160,13 +176,21 @@ def _with_meta_block(
 ) -> JsonObject:
     """Return a result without structured content. `meta` is in a text block of its own."""
     meta = presented.meta()
-    visible = visible_meta(meta, result_format.tool, result_format.tool_name)
+    visible = _visible_meta(meta, result_format)
     if visible:
         blocks = [*blocks, text_block(encode({"meta": visible}, []).decode())]
     return {"content": blocks, "isError": False, "_meta": {META_KEY: meta}}
 
 
 # ------------------------------------------------------------------ meta for the model
+
+
+def _visible_meta(meta: JsonObject, result_format: ResultFormat) -> JsonObject:
+    """Return `visible_meta`. Versions that have no links to resources get the artifacts in it."""
+    visible = visible_meta(meta, result_format.tool, result_format.tool_name)
+    if "artifacts" in meta and not result_format.has_structured_content:
+        return {**visible, "artifacts": meta["artifacts"]}
+    return visible
 
 
 def visible_meta(

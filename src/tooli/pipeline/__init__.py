@@ -375,7 +375,8 @@ def prepare_call(
         or policy != call.policy
         or any([param.kind == "injected" for param in tool.params])
     ):
-        call = call.replace(tool=tool, policy=policy, **_find_session_data(call))
+        # `ctx.artifact` fills `meta`
+        call = call.replace(tool=tool, policy=policy, meta={}, **_find_session_data(call))
     return call, stages
 
 

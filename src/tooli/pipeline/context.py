@@ -16,7 +16,7 @@ from tooli.pipeline.present import present_message, present_questions, present_t
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
     from tooli.core.call import Call, Caller, Options
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from tooli.core.session_state import SessionState
     from tooli.core.tool import Param
     from tooli.detect import ExecutionContext
+    from tooli.errors import ApprovalRequired
     from tooli.pipeline.dry_run_recorder import ActionRecorder
+    from tooli.pipeline.reports import ProgressLines
 
     T = TypeVar("T")
 
@@ -34,11 +36,12 @@ if TYPE_CHECKING:
 class Context:
     """The running call: its caller, its options, and ways to talk to the caller."""
 
-    __slots__ = ("_call", "_recorder")
+    __slots__ = ("_call", "_progress_lines", "_recorder")
 
     def __init__(self, call: Call, recorder: ActionRecorder | None = None) -> None:
         self._call = call
         self._recorder = recorder  # for threads, which do not inherit the context variable
+        self._progress_lines: ProgressLines | None = None
 
     @property
     def caller(self) -> Caller:
@@ -131,15 +134,15 @@ class Context:
         self._call.warnings.append(str(message))  # it may be an exception
 
     def log(self, message: str, *, level: int | str = 1) -> None:
-        """Log a message to stderr, depending on `-v`, or to the client over MCP.
+        """Log a message: to stderr, depending on `-v`, or to the client (MCP, HTTP, `--stream`).
 
         The level is a number (`-v` shows 1, `-vv` shows 2) or a level of MCP
         ("debug", "info", "warning", "error", …).
         """
-        call = self._call
-        if call.peer is not None:
+        call, peer = self._call, self._event_peer
+        if peer is not None:
             level_name = level if isinstance(level, str) else "info" if level <= 1 else "debug"
-            call.peer.log(level_name, present_message(message, call))
+            peer.log(level_name, present_message(message, call))
             return
         verbosity = level if isinstance(level, int) else _LEVEL_VERBOSITY.get(level, 0)
         if call.options.verbose >= verbosity and not call.options.quiet:
@@ -148,24 +151,48 @@ class Context:
     def progress(
         self, items: Iterable[T], *, total: int | None = None, label: str = ""
     ) -> Iterator[T]:
-        """Iterate over items and show the progress: as a bar on a terminal, or to an MCP client."""
+        """Iterate over items and show the progress: as a bar on a terminal, or to the client."""
         call = self._call
-        if call.peer is not None:
+        if self._event_peer is not None:
             return _report_progress(self, items, total, label or None)
         if not call.options.interactive or call.options.quiet:
             return iter(items)
         return _progress_bar(items, total, present_text(label or call.tool.name, call))
 
     def report(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Report the progress to an MCP client; raise if the client has cancelled the call."""
-        peer = self._call.peer
-        if peer is not None:
-            if peer.cancelled:
-                from tooli.errors import Interrupted
+        """Report the progress to the client; raise if the client has cancelled the call.
 
-                raise Interrupted("The client cancelled the call.")
-            text = None if message is None else present_text(str(message), self._call)
+        A person at the terminal sees a line on stderr, if there is a total or a message.
+        """
+        call, peer = self._call, self._call.peer
+        text = None if message is None else present_text(str(message), call)
+        if peer is not None and peer.cancelled:
+            from tooli.errors import Interrupted
+
+            raise Interrupted("The client cancelled the call.")
+        if peer is not None and peer.receives_events:
             peer.progress(done, total, text)
+        elif call.options.interactive and not call.options.quiet:
+            if self._progress_lines is None:
+                from tooli.pipeline.reports import ProgressLines
+
+                self._progress_lines = ProgressLines()
+            self._progress_lines.show(done, total, text or "")
+
+    def artifact(self, name: str, target: object, *, mime_type: str | None = None) -> None:
+        """Report a file or another resource that the call has made: its name, and path or URI.
+
+        It is in `meta.artifacts` of the answer. Clients that receive events get it at once.
+        """
+        from tooli.pipeline.reports import report_artifact
+
+        report_artifact(self._call, name, target, mime_type)
+
+    @property
+    def _event_peer(self) -> Peer | None:
+        """The client, if it receives progress and log messages."""
+        peer = self._call.peer
+        return peer if peer is not None and peer.receives_events else None
 
     @property
     def cancelled(self) -> bool:
@@ -217,16 +244,34 @@ class Context:
         """Ask the user of the MCP client to fill in a form, from async code."""
         return parse_reply((await self.aask({"answer": build_elicit(message, schema)}))["answer"])
 
-    def sample(self, prompt: object, *, max_tokens: int = 1000, system: str | None = None) -> str:
-        """Ask the model of the MCP client; the prompt is a text or a list of messages."""
-        return sample_text(self.ask({"answer": build_sample(prompt, max_tokens, system)})["answer"])
+    def sample(
+        self,
+        prompt: object,
+        *,
+        max_tokens: int = 1000,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] = (),
+    ) -> str:
+        """Ask the language model of the caller; the prompt is a text or a list of messages.
+
+        The caller gives the model: the MCP client, `--sample-via`, `app.options(sampler=…)`.
+        """
+        question = build_sample(prompt, max_tokens, system, temperature, stop_sequences)
+        return sample_text(self.ask({"answer": question})["answer"])
 
     async def asample(
-        self, prompt: object, *, max_tokens: int = 1000, system: str | None = None
+        self,
+        prompt: object,
+        *,
+        max_tokens: int = 1000,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] = (),
     ) -> str:
-        """Ask the model of the MCP client, from async code."""
-        questions = {"answer": build_sample(prompt, max_tokens, system)}
-        return sample_text((await self.aask(questions))["answer"])
+        """Ask the language model of the caller, from async code."""
+        question = build_sample(prompt, max_tokens, system, temperature, stop_sequences)
+        return sample_text((await self.aask({"answer": question}))["answer"])
 
     def can_ask(self, question: Question | type[Question]) -> bool:
         """True if the client can answer this kind of question: Elicit, Sample or Roots."""
@@ -366,11 +411,17 @@ def parse_reply(response: object) -> Reply:
     return Reply(str(response.get("action", "cancel")), content if is_object(content) else {})
 
 
-def build_sample(prompt: Any, max_tokens: int, system: str | None) -> Sample:
-    """Return the sampling request for the client's model."""
+def build_sample(
+    prompt: Any,
+    max_tokens: int,
+    system: str | None,
+    temperature: float | None = None,
+    stop_sequences: Sequence[str] = (),
+) -> Sample:
+    """Return the sampling request for the model of the caller."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": {"type": "text", "text": prompt}}]
-    return Sample(prompt, max_tokens, system)
+    return Sample(prompt, max_tokens, system, temperature, tuple(stop_sequences))
 
 
 def sample_text(response: object) -> str:
@@ -388,6 +439,8 @@ def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
     unable = [q.method for q in questions.values() if peer is None or not peer.supports(q.method)]
     if peer is not None and not unable:
         return peer
+    if unable == [Sample.method]:
+        raise no_sampler_error(call)
     from tooli.errors import ApprovalRequired, Suggestion
 
     raise ApprovalRequired(
@@ -396,4 +449,35 @@ def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
         code="E2102",
         details={"asked": sorted(set(unable))},
         suggestion=Suggestion("ask_human", "Use a client that supports these requests."),
+    )
+
+
+def no_sampler_error(call: Call) -> ApprovalRequired:
+    """Return the error of a call that asks a language model, if its caller gives none."""
+    from tooli.errors import ApprovalRequired, Suggestion
+
+    caller = call.caller
+    if caller.owns_process:
+        from tooli.pipeline.suggestions import suggest_call
+
+        suggestion = Suggestion(
+            "fix",
+            "Add --sample-via stdin, and answer the sample_request lines on stdout with "
+            "sample_response lines on stdin; or add --sample-via URL.",
+        )
+        suggestion.target = suggest_call(call, sample_via="stdin")
+    elif caller.is_in_process:
+        suggestion = Suggestion(
+            "fix", "Give a function that asks a model: app.options(sampler=fn).call(…)."
+        )
+    else:
+        suggestion = Suggestion(
+            "use_different_tool",
+            "Call the command over MCP, with a client that declares the capability sampling.",
+        )
+    return ApprovalRequired(
+        f"{call.tool.name} asks a language model, but the caller gives none.",
+        code="E2102",
+        details={"asked": [Sample.method]},
+        suggestion=suggestion,
     )

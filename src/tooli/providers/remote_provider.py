@@ -415,6 +415,8 @@ class _RemoteCommand:
                     level = value.get("level")
                     text = clean_text(str(value.get("message")), 4_000)
                     ctx.log(text, level=level if isinstance(level, str) else 1)
+                elif name == "artifact" and is_object(value):
+                    _pass_artifact(ctx, value)
                 elif name == "message":
                     yield "message", value
         except (ConnectionFailed, AnswerTooLarge, ValueError) as failure:
@@ -446,6 +448,13 @@ def _report(ctx: Context, progress: JsonObject) -> None:
     if isinstance(done, (int, float)):
         text = clean_text(message, 1_000) if isinstance(message, str) else None
         ctx.report(done, total if isinstance(total, (int, float)) else None, text)
+
+
+def _pass_artifact(ctx: Context, artifact: JsonObject) -> None:
+    name, uri, mime_type = (artifact.get(field) for field in ("name", "uri", "mime_type"))
+    if isinstance(name, str) and isinstance(uri, str):
+        mime_type = clean_text(mime_type, 200) if isinstance(mime_type, str) else None
+        ctx.artifact(clean_text(name, 200), clean_text(uri, 2_000), mime_type=mime_type)
 
 
 def _decode(data: bytes) -> Any:

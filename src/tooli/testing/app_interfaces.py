@@ -228,6 +228,24 @@ class JsonLinesInterface(Interface):
 
 
 @register_interface
+class EventLinesInterface(Interface):
+    """The command line with `--stream`."""
+
+    name, surface, accepts_argv = "--stream", "cli", True
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """Return the envelope in the last line, with the items of the lines before it."""
+        done = invoke(self.app, *command_line(self.app, case), mode="stream")
+        envelope = {name: value for name, value in done.lines[-1].items() if name != "type"}
+        items = [line["value"] for line in done.lines if line["type"] == "item"]
+        tool = self.app.find(case.tool)
+        if items or (envelope["ok"] and tool is not None and tool.is_streaming):
+            meta = envelope.pop("meta")
+            envelope |= {"result": items, "meta": meta}
+        return InterfaceResponse(envelope, done.exit_code)
+
+
+@register_interface
 class TyperInterface(Interface):
     """The command line, parsed by Typer."""
 

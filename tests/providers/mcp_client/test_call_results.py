@@ -8,7 +8,12 @@ import pytest
 
 from tooli.core.result_types import Content
 from tooli.errors import NotFoundError
-from tooli.providers.mcp_client.call_results import read_error, read_result, rpc_error
+from tooli.providers.mcp_client.call_results import (
+    read_error,
+    read_links,
+    read_result,
+    rpc_error,
+)
 from tooli.providers.mcp_client.server_session import RpcFailure
 from tooli.text.jsonable import to_jsonable
 
@@ -104,3 +109,16 @@ def test_json_rpc_errors(code: int, expected: str) -> None:
     error = rpc_error(RpcFailure(code, "bad\x1b[31m"), "The server", "add")
     assert error.code == expected and error.details == {"rpc_code": code}
     assert error.message == "The server refused the call of add: bad"
+
+
+def test_links_beside_structured_content_are_artifacts() -> None:
+    link = {"type": "resource_link", "uri": "https://example.org/a", "name": "a"}
+    broken = {"type": "resource_link", "uri": 5, "name": "b"}
+    text = {"type": "text", "text": "{}"}
+    result = {"content": [text, link, broken], "structuredContent": {"a": 1}}
+    warnings: list[str] = []
+    assert read_links(result) == [link]
+    assert read_result({**result, "content": [text, link]}, True, warnings.append) == {"a": 1}
+    assert warnings == []
+    assert read_links({"content": [link]}) == []
+    assert read_links({"structuredContent": {}}) == []

@@ -4,6 +4,8 @@ structuredContent           the result, as it is
 one text block              a text
 images, audio, resources    content blocks, as an MCP client gets them
 several blocks              a list
+links beside structured     artifacts of the call
+  content
 isError, JSON-RPC errors    an error of `tooli.errors`
 """
 
@@ -57,6 +59,7 @@ def read_result(result: JsonObject, has_output_schema: bool, warn: Callable[[str
             warn("The server has sent no structured content, which its output schema promises.")
         return _unwrap(blocks)
     structured = result["structuredContent"]
+    blocks = [block for block in blocks if not _is_link(block)]  # `read_links` returns them
     others = [block for block in blocks if _text_of(block) is None]
     if not others:
         return structured
@@ -64,6 +67,18 @@ def read_result(result: JsonObject, has_output_schema: bool, warn: Callable[[str
         warn(f"The result is incomplete: {len(others)} images or other content were left out.")
         return structured
     return [structured, *[b for b in blocks if not _is_json_of(_text_of(b) or "", structured)]]
+
+
+def read_links(result: JsonObject) -> list[JsonObject]:
+    """Return the links to resources beside the structured content: what the call has made."""
+    content = result.get("content")
+    if "structuredContent" not in result or not is_list(content):
+        return []
+    return [block for block in content if is_object(block) and _is_link(_read_block(block))]
+
+
+def _is_link(block: object) -> bool:
+    return isinstance(block, ContentBlock) and block.block["type"] == "resource_link"
 
 
 def _unwrap(blocks: list[Any]) -> Any:

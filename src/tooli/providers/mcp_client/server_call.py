@@ -14,7 +14,13 @@ from typing import Any
 
 from tooli.core.peer import InputRequired
 from tooli.errors import DependencyError, Interrupted
-from tooli.providers.mcp_client.call_results import read_error, read_result, rpc_error
+from tooli.pipeline.reports import is_uri
+from tooli.providers.mcp_client.call_results import (
+    read_error,
+    read_links,
+    read_result,
+    rpc_error,
+)
 from tooli.providers.mcp_client.caller_questions import (
     answer_question,
     build_question,
@@ -40,6 +46,7 @@ MAX_ROUNDS = 20
 MAX_QUESTIONS = 50
 _PAUSE_SECONDS = 0.1
 MAX_LOG_CHARS = 4_000
+MAX_LINKS = 100
 _STOPPED_TEXT = "The call was stopped before the server has answered."
 
 
@@ -225,6 +232,8 @@ class ServerCall:
             error = read_error(result, self.session.source)
             raise self._unanswered(error.message) or error
         value = read_result(result, self._has_output_schema, ctx.warn)
+        for link in read_links(result)[:MAX_LINKS]:
+            _pass_link(ctx, link)
         unanswered = self._unanswered(value)
         if unanswered is not None:
             raise unanswered
@@ -237,6 +246,14 @@ def _report(ctx: Context, params: JsonObject) -> None:
     if isinstance(done, (int, float)):
         text = clean_text(message, 1_000) if isinstance(message, str) else None
         ctx.report(done, total if isinstance(total, (int, float)) else None, text)
+
+
+def _pass_link(ctx: Context, link: JsonObject) -> None:
+    """Report a resource that the server has made as an artifact."""
+    uri, mime_type = clean_text(link["uri"], 2_000), link.get("mimeType")
+    if is_uri(uri):  # never a path of this machine
+        kind = clean_text(mime_type, 200) if isinstance(mime_type, str) else None
+        ctx.artifact(clean_text(link["name"], 200), uri, mime_type=kind)
 
 
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
