@@ -518,6 +518,7 @@ class Tool(Record):
     settings: tuple[AppSettings, ...] = ()
     custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`
     route: CommandRoute | None = None  # Typer runs it, because of callbacks or custom classes
+    is_provided: bool = False  # a provider has it: no command of the app loses its name to it
 
     @property
     def name(self) -> str:

@@ -45,15 +45,28 @@ def safe_name(tool: Tool) -> str:
     return "".join(c if c.isalnum() and c.isascii() else "_" for c in tool.key).lower()
 
 
+BUILTIN_TOOLS = ("search_tools", "run_tool")
+"""Tools of a server that finds tools by search. A command of the app can replace them."""
+
+
 def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the tools that some callers see by their safe names; duplicates get a number."""
-    found: dict[str, Tool] = {}
+    """Return the tools that some callers see by their safe names; duplicates get a number.
+
+    Commands of the app get their names first, so the tool of a provider cannot take one.
+    """
+    shown = [tool for tool in tools if not tool.hidden or tool.guard.audience]
     names = UniqueNames()
-    for tool in tools:
-        if not tool.hidden or tool.guard.audience:
-            base = safe_name(tool)[:60]
-            found[names.add(base, f"{base}_{{}}".format)] = tool
-    return found
+    own = [_add_name(names, tool) for tool in shown if not tool.is_provided]
+    for name in BUILTIN_TOOLS:
+        names.add(name, f"{name}_{{}}".format)
+    provided = [_add_name(names, tool) for tool in shown if tool.is_provided]
+    found = {False: iter(own), True: iter(provided)}
+    return {next(found[tool.is_provided]): tool for tool in shown}
+
+
+def _add_name(names: UniqueNames, tool: Tool) -> str:
+    base = safe_name(tool)[:60]
+    return names.add(base, f"{base}_{{}}".format)
 
 
 def describe_mcp_tool(

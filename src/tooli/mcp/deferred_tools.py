@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.core.tool import quote
-from tooli.describe.mcp_tools import combine_hints
+from tooli.describe.mcp_tools import BUILTIN_TOOLS, combine_hints
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.errors import InputError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tooli.serving.caller_view import CallerView
     from tooli.serving.dispatcher import ToolDispatcher
 
-SEARCH_TOOL, RUN_TOOL = "search_tools", "run_tool"
+SEARCH_TOOL, RUN_TOOL = BUILTIN_TOOLS
 
 
 class DeferredTools:

@@ -74,6 +74,7 @@ class ProvidedRegistration(Registration):
             cli_path=() if is_only_command else path,
             version=tool.version or root.version,
             limits=limits,
+            is_provided=True,
         )
 
     def short_help(self, path: tuple[str, ...]) -> str:
@@ -165,7 +166,7 @@ class ProviderMount:
             return None
         self.problems = {}
         for name, text in self.provider.problems.items():
-            key = clean_text(name, 200)
+            key = clean_text(name, 200) or "?"  # "" stands for the whole provider
             text = clean_text(text, 500).removeprefix(f"{key}: ")
             self.problems[key] = self.make_problem(f"{key}: {text}")
         return tools
@@ -452,23 +453,39 @@ def _groups_with_mounts(group: CommandGroup) -> Iterator[CommandGroup]:
 
 def _make_lazy(group: CommandGroup) -> None:
     commands, groups = group.commands, group.groups
+    own_names = {_fold(name): name for name in (*known_names(commands), *known_names(groups))}
 
-    def load_commands() -> Iterator[tuple[str, Registration]]:
+    def provided(kind: str) -> Iterator[tuple[str, Any]]:
+        owners = _claim_names(group.mounts)
         for mount in group.mounts:
-            for name, command in mount.content.commands.items():
-                if name in commands or name in groups:
-                    text = f"the app itself has a command {name!r}; add it with another namespace="
-                    mount.problems.setdefault(name, mount.make_problem(text))
-                yield name, command
+            for name, found in getattr(mount.content, kind).items():
+                key = _fold(name)
+                own_name = own_names.get(key)
+                if own_name is None and owners[key] is mount:
+                    yield name, found
+                    continue
+                has_it = f"the provider {owners[key].name!r} has a tool {name!r} as well"
+                if own_name is not None:
+                    has_it = f"the app itself has a command {own_name!r}"
+                problem = mount.make_problem(f"{has_it}; add it with another namespace=")
+                mount.problems.setdefault(name, problem)
 
-    def load_groups() -> Iterator[tuple[str, CommandGroup]]:
-        for mount in group.mounts:
-            for name, inner in mount.content.groups.items():
-                if name not in commands:
-                    yield name, inner
+    group.commands = LazyNames(commands, lambda: provided("commands"))
+    group.groups = LazyNames(groups, lambda: provided("groups"))
 
-    group.commands = LazyNames(commands, load_commands)
-    group.groups = LazyNames(groups, load_groups)
+
+def _fold(name: str) -> str:
+    """Return what a name has in common with its other spellings and with its versions."""
+    return name.partition("@")[0].replace("_", "-")
+
+
+def _claim_names(mounts: Sequence[ProviderMount]) -> dict[str, ProviderMount]:
+    """Return the provider of each name: of several, the one that was added first."""
+    owners: dict[str, ProviderMount] = {}
+    for mount in mounts:
+        for name in (*mount.content.commands, *mount.content.groups):
+            owners.setdefault(_fold(name), mount)
+    return owners
 
 
 def find_problems(
