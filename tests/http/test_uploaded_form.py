@@ -20,7 +20,7 @@ from tooli import Annotated, Option, SecretInput, StdinOr, Tooli, Within
 from tooli.annotations import Destructive
 from tooli.errors import TemporaryError
 from tooli.execution.sandbox import temp_dirs
-from tooli.http.uploaded_form import _make_folder, _remove_folder
+from tooli.http.uploaded_form import _make_folder
 
 
 class Person(pydantic.BaseModel):
@@ -277,14 +277,14 @@ async def test_full_disk_is_a_temporary_failure(
     def fail(*_: object, **__: object) -> Any:
         raise failure
 
-    monkeypatch.setattr("tooli.http.uploaded_form.TempFolder", fail)
+    monkeypatch.setattr("tooli.http.uploaded_form.make_temp_folder", fail)
     client = await upload("/tools/size", file("data"))
     assert client.status == 503
     assert client.headers["retry-after"] == "5"
 
 
 async def test_folder_without_descriptors_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tooli.http.uploaded_form.os.supports_dir_fd", set())
+    monkeypatch.setattr("tooli.execution.sandbox.temp_dirs.os.supports_dir_fd", set())
     assert (await upload("/tools/size", file("data"))).json()["result"]
 
 
@@ -304,7 +304,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     temp_dirs._swept_dirs.clear()
     other = _make_folder()
     assert not left.exists()
-    _remove_folder(other)
+    other.remove()
 
 
 async def test_uploads_of_a_server_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:

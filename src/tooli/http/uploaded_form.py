@@ -13,13 +13,12 @@ import asyncio
 import os
 from hashlib import sha256
 from json import loads
-from tempfile import TemporaryDirectory
 from threading import Lock
 
 from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import PathShape, Scalar, item_shape
 from tooli.errors import InputError, Suggestion, TemporaryError
-from tooli.execution.sandbox.temp_dirs import TempFolder
+from tooli.execution.sandbox.temp_dirs import make_temp_folder
 from tooli.http.http_request import (
     CONNECTION_CLOSE,
     ClientTimeout,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
+    from tooli.execution.sandbox.temp_dirs import TempFolder, UnsweptTempFolder
     from tooli.http.asgi import HttpSettings
     from tooli.http.http_request import HttpRequest
     from tooli.http.multipart import PartHead
@@ -107,7 +107,7 @@ class UploadedForm:
         self._upload_names = {param.name for param in upload_parameters(tool)}
         self._fields: dict[str, list[tuple[str, str]]] = {}  # content type and text
         self._files: dict[str, list[Upload]] = {}
-        self._folder: TempFolder | TemporaryDirectory[str] | None = None
+        self._folder: TempFolder | UnsweptTempFolder | None = None
         self._lock = Lock()  # a thread may still write while the request ends
         self._is_removed = False
         self._file_bytes = self._text_bytes = self._parts = 0
@@ -182,7 +182,7 @@ class UploadedForm:
         if self._folder is None:
             self._folder = _make_folder()
         suffix = safe_suffix(clean_file_name(head.file_name or ""))
-        self._path = os.path.join(_path_of(self._folder), f"{self._parts}{suffix}")
+        self._path = os.path.join(self._folder.path, f"{self._parts}{suffix}")
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._file, self._digest, self._written = os.fdopen(descriptor, "wb", 0), sha256(), 0
 
@@ -277,7 +277,7 @@ class UploadedForm:
             if self._file is not None:
                 self._file.close()
             if self._folder is not None:
-                _remove_folder(self._folder)
+                self._folder.remove()
                 self._folder = None
             self._space.free(self._file_bytes)
             self._file_bytes = 0
@@ -287,25 +287,12 @@ class UploadedForm:
         return _form_error("E1413", f"The files of the form have more than {size} bytes.")
 
 
-def _make_folder() -> TempFolder | TemporaryDirectory[str]:
-    """Return a private folder. On POSIX, that of a killed server is removed later."""
-    if os.mkdir in os.supports_dir_fd:
-        try:
-            return TempFolder(_PREFIX)
-        except TemporaryError:
-            raise _no_space_error() from None
-    return TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
-
-
-def _path_of(folder: TempFolder | TemporaryDirectory[str]) -> str:
-    return folder.path if isinstance(folder, TempFolder) else os.path.realpath(folder.name)
-
-
-def _remove_folder(folder: TempFolder | TemporaryDirectory[str]) -> None:
-    if isinstance(folder, TempFolder):
-        folder.remove()
-    else:
-        folder.cleanup()
+def _make_folder() -> TempFolder | UnsweptTempFolder:
+    """Return a private folder for the files of a form."""
+    try:
+        return make_temp_folder(_PREFIX)
+    except (TemporaryError, OSError):
+        raise _no_space_error() from None
 
 
 def _is_plain_text(param: Param) -> bool:

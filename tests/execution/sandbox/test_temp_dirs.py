@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,19 @@ class TestTemporaryFolder:
         monkeypatch.setattr(temp_dirs, "_lock", lambda fd: folder.rmdir())
         with pytest.raises(FileNotFoundError):
             temp_dirs._lock_dir(OpenFolder(str(tmp_path)), "gone")
+
+
+def test_temporary_folder_without_descriptors_of_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    folder = temp_dirs.make_temp_folder("tooli-reader-")
+    (Path(folder.path) / "file").touch()
+    assert Path(folder.path).stat().st_mode & 0o77 == 0
+    folder.remove()
+    folder.remove()
+    assert not list(tmp_path.iterdir())
 
 
 class TestStaleFolders:

@@ -11,6 +11,7 @@ import pytest
 from tests.providers.programs.sample_programs import NOTES, write
 
 from tooli.errors import AuthError, DependencyError
+from tooli.execution.sandbox import temp_dirs
 from tooli.execution.sandbox.sandbox_runner import SandboxSupport, detect_sandbox_support
 from tooli.providers.programs import program_reading
 from tooli.providers.programs.program_commands import Program
@@ -199,6 +200,29 @@ def test_without_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert read(script, ReadOptions({}, True)).help == "~False"
     with pytest.raises(AuthError, match=r"requires isolation.*Landlock is missing"):
         read(script, ReadOptions({}, "required"))
+
+
+@pytest.mark.skipif(os.mkdir not in os.supports_dir_fd, reason="needs descriptors of folders")
+def test_home_folder_of_a_killed_reader_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next process that reads a program without the sandbox removes it."""
+    none = SandboxSupport(missing=("Landlock is missing",))
+    monkeypatch.setattr(program_reading, "detect_sandbox_support", lambda: none)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    temp_dirs._swept_dirs.clear()
+    left = tmp_path / "tooli-reader-0123456789abcdef"
+    (left / "deep" / "deeper").mkdir(parents=True)
+    other = tmp_path / "tooli-reader-notes"  # not a name that tooli gives
+    other.mkdir()
+    script = write(
+        tmp_path / "tool.py",
+        "import argparse, os\nfrom pathlib import Path\n"
+        "home = Path.home()\n(home / 'sub').mkdir()\nos.chmod(home / 'sub', 0)\n"
+        "p = argparse.ArgumentParser(description=home.name[:13])\np.parse_args()",
+    )
+    assert read(script, ReadOptions({}, True)).help == "tooli-reader-"
+    assert [path.name for path in tmp_path.glob("tooli-reader-*")] == [other.name]
 
 
 def test_a_sandbox_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,29 @@ class TempFolder:
             self._parent.close()
 
 
+class UnsweptTempFolder:
+    """A private folder on a system without descriptors for folders, such as Windows.
+
+    That of a killed process stays.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        from tempfile import mkdtemp  # it takes long to import
+
+        self.path = os.path.realpath(mkdtemp(prefix=prefix))
+
+    def remove(self) -> None:
+        """Remove the folder. Errors are ignored."""
+        from shutil import rmtree
+
+        rmtree(self.path, ignore_errors=True)
+
+
+def make_temp_folder(prefix: str) -> TempFolder | UnsweptTempFolder:
+    """Return a private folder. On POSIX, that of a killed process is removed later."""
+    return (TempFolder if os.mkdir in os.supports_dir_fd else UnsweptTempFolder)(prefix)
+
+
 class SandboxDirs:
     """The folders of a sandboxed call: one for temporary files, and those that it may write to.
 

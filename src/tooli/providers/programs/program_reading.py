@@ -13,8 +13,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import shutil
-import tempfile
 from hashlib import sha256
 
 from tooli.core import Record
@@ -27,6 +25,7 @@ from tooli.execution.sandbox.sandbox_runner import (
     detect_sandbox_support,
     isolation_error,
 )
+from tooli.execution.sandbox.temp_dirs import make_temp_folder
 from tooli.providers.programs.program_commands import InvalidDescription, parse_program
 from tooli.providers.programs.program_process import run_process
 from tooli.providers.programs.sandboxed_reader import HOME_VARS, NO_SANDBOX, TIMED_OUT
@@ -175,11 +174,11 @@ def _run_confined(argv: list[str], target: ProgramTarget, options: ReadOptions) 
     if not options.sandbox:
         return _run_plain(argv, options, None)
     if support.level == "none" or support.is_nested or support.missing:
-        home = tempfile.mkdtemp(prefix="tooli-reader-")
+        home = make_temp_folder("tooli-reader-")
         try:
-            return _run_plain(argv, options, home)
+            return _run_plain(argv, options, home.path)
         finally:
-            shutil.rmtree(home, ignore_errors=True)
+            home.remove()
     finished = _run_sandboxed(argv, target, options)
     if finished.exit_code == NO_SANDBOX:
         reason = clean_text(finished.stderr.decode("utf-8", "replace"), 300).strip()
