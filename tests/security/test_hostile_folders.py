@@ -274,3 +274,35 @@ def test_agent_settings_with_many_dotted_keys_are_refused() -> None:
     text = "".join([f"a.b.c{i}=1\n" for i in range(2_000)])
     with pytest.raises(MalformedFileError, match="more than 1000 dotted keys"):
         TomlServers("mcp_servers").get_entry(text, "shop")
+
+
+@pytest.mark.parametrize(
+    ("name", "argv"),
+    [
+        ("AGENTS.md", ("skills", "add", "--agents-md", "--command", "shop", "--yes")),
+        (".codex/config.toml", ("mcp", "add", "--agent", "codex", "--command", "shop", "--yes")),
+        (".codex/config.toml", ("mcp", "list")),
+        (".agents/skills/shop/SKILL.md", ("skills", "add", "--command", "shop", "--yes")),
+        ("llms.txt", ("docs", "check")),
+    ],
+)
+def test_huge_files_of_a_repository_are_not_read(
+    name: str, argv: tuple[str, ...], folder: Path
+) -> None:
+    """A sparse file takes no space in a repository's archive, and all memory when it is read."""
+    (folder / ".git").mkdir()
+    huge = folder / name
+    huge.parent.mkdir(parents=True, exist_ok=True)
+    with huge.open("wb") as file:
+        file.write(b"# file: llms.txt\n")
+        file.truncate(50 << 30)
+    app = Tooli("shop", version="1.0.0")
+    app.command()(lambda: None)
+    refused = invoke(app, *argv, mode="json", env={"HOME": str(folder.parent)})
+    answer = json.loads(refused.stdout)
+    if argv == ("mcp", "list"):
+        assert {"damaged"} == {row["state"] for row in answer["result"] if row["path"] == name}
+    else:
+        assert answer["error"]["code"] == "E3020"
+        assert "more than 16 MiB" in answer["error"]["message"]
+    assert huge.stat().st_size == 50 << 30

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 
+MAX_FILE_BYTES = 16 << 20
+"""Maximum size of a file that is read to be changed or compared."""
+
+
 class FileChange(Record):
     """The content of a file before and after a change. None means that there is no file."""
 
@@ -98,8 +102,8 @@ def is_same_text(first: bytes, second: bytes) -> bool:
 def read_file(path: str) -> bytes | None:
     """Return the content of a file, or None if it does not exist.
 
-    `path` is a real path. Raises a ConflictError for a link, a folder, a pipe or a device, and if a
-    parent folder is a file or a link.
+    `path` is a real path. Raises a ConflictError for a link, a folder, a pipe, a device and a huge
+    file, and if a parent folder is a file or a link.
     """
     try:
         folder = OpenFolder(os.path.dirname(path))
@@ -123,7 +127,14 @@ def read_file(path: str) -> bytes | None:
             suggestion=Suggestion("ask_human", "Check where it leads to, and remove it."),
         )
     with os.fdopen(folder.open(name, os.O_RDONLY), "rb") as file:
-        return file.read() if S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        info = os.fstat(file.fileno())
+        if info.st_size > MAX_FILE_BYTES:  # a repository can have a sparse file of any size
+            size = f"{MAX_FILE_BYTES >> 20} MiB"
+            raise ConflictError(
+                f"{display_path(path)} has more than {size}. It was not changed.",
+                suggestion=Suggestion("ask_human", "Check the file, and remove it."),
+            )
+        return file.read() if S_ISREG(info.st_mode) else None
 
 
 def resolve_path(path: str, root: str) -> str:
