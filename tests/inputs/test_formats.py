@@ -213,7 +213,7 @@ def test_json_array_error_stops_reading(app: Tooli, tmp_path: Path) -> None:
     class Source(Input):
         __slots__ = ()
 
-        def _open_stream(self) -> Any:
+        def _open_stream(self, is_whole: bool) -> Any:
             return io.BufferedReader(CountingFile(str(file)))
 
     source = Source(str(file))

@@ -216,7 +216,7 @@ class TestPrivateUrlsAllowed:
     def test_default_size_limit_applies(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source
 
-        monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
+        monkeypatch.setattr(source, "MAX_WHOLE_BYTES", 3)
         error = call_error("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 
@@ -228,7 +228,7 @@ class TestPrivateUrlsAllowed:
     def test_size_error_does_not_contain_the_query(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source
 
-        monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
+        monkeypatch.setattr(source, "MAX_WHOLE_BYTES", 3)
         web.pages["/ok?key=canary"] = web.pages["/ok"]
         error = call_error("text", web("/ok?key=canary"))
         assert error.code == "E1034"

@@ -66,7 +66,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
         security_policy="standard",
         framework_help=state.framework_help,
     )
-    builtin_app._state.is_builtin = True
+    builtin_app._state.builtins_of = state
     builtin_app._state.app_settings = state.app_settings  # its flags configure a server
     for loaded in _names_to_load(name):
         target = builtin_app

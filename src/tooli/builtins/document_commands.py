@@ -138,7 +138,9 @@ def add_generators(builtin_app: App, app: App) -> None:
             app_info = with_example_outputs(app_info)
         if out is None:
             return render_marked_document(app_info, form)
-        return write_document(app_info, form, _check_folder(app, out), force=force, dry_run=dry)
+        return write_document(
+            app_info, form, _check_path(app, "out", out), force=force, dry_run=dry
+        )
 
     def generate_skill(
         ctx: Context,
@@ -188,7 +190,7 @@ def _add_llms(group: App, app: App) -> None:
                 del files[FULL_FILE_NAME if print_file == "short" else "llms.txt"]
             return join_files({name: render(app_info) for name, render in files.items()})
         return write_files(
-            _check_folder(app, out), build_llms_files(app_info), force=force, dry_run=dry
+            _check_path(app, "out", out), build_llms_files(app_info), force=force, dry_run=dry
         )
 
     def llms(
@@ -215,7 +217,7 @@ def _add_man(group: App, app: App) -> None:
         if out is None:
             return build_man_page(app_info, command or [], date)
         return write_files(
-            _check_folder(app, out), build_man_pages(app_info, date), force=force, dry_run=dry
+            _check_path(app, "out", out), build_man_pages(app_info, date), force=force, dry_run=dry
         )
 
     def man(
@@ -241,7 +243,8 @@ def _add_check(group: App, app: App) -> None:
         ] = None,  # before Typer 0.26, a list argument cannot have another default
     ) -> list[dict[str, str]]:
         """Check that the documents of the app are up to date; print a diff if they are not."""
-        found = check_documents(app, paths or ["."])
+        checked = [_check_path(app, "paths", path) for path in paths or ["."]]
+        found = check_documents(app, checked)
         error, diffs = staleness_error(found)
         if error is not None:
             for line in "".join(diffs).splitlines():
@@ -261,12 +264,12 @@ def _collect(ctx: Context | None, app: App) -> AppInfo:
     return app_info
 
 
-def _check_folder(app: App, folder: str) -> str:
-    """Return the value of `--out`; raise AuthError if the path settings do not allow it."""
+def _check_path(app: App, name: str, path: str) -> str:
+    """Return a path, the value of an option; raise AuthError if the settings do not allow it."""
     bounds = resolve_bounds(app._state)
     if bounds is not None:
-        check_path(app._state.name, "out", folder, bounds)
-    return folder
+        check_path(app._state.name, name, path, bounds)
+    return path
 
 
 # ------------------------------------------------------------------ export
@@ -329,7 +332,7 @@ def _generate_export(
     app_info = collect_app_info(app)
     if host is not None:
         if out is not None:
-            folder = _check_rules_folder(host, _check_folder(app, out))
+            folder = _check_rules_folder(host, _check_path(app, "out", out))
             return write_rules(app_info, host, folder, remove, force=force, dry_run=dry)
         files = render_rules(app_info, host)
     else:
@@ -338,7 +341,7 @@ def _generate_export(
     if out is None:
         return join_files(files)
     return write_files(
-        _check_folder(app, out), files, force=force, dry_run=dry, is_hand_edited=True
+        _check_path(app, "out", out), files, force=force, dry_run=dry, is_hand_edited=True
     )
 
 

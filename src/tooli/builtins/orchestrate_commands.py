@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from tooli.builtins import lists_everything, returns_text, stops_itself
+from tooli.inputs.constraints import InputLimits
 from tooli.inputs.source import StdinOr
 from tooli.orchestrate.run_tool import (
     DEFAULT_CONCURRENCY,
@@ -14,6 +15,7 @@ from tooli.orchestrate.run_tool import (
     make_script,
     run_for,
 )
+from tooli.orchestrate.script_check import MAX_SOURCE_CHARS
 from tooli.orchestrate.script_run import check_script
 from tooli.orchestrate.script_tools import read_script_tools, select_tools
 from tooli.orchestrate.stubs import render_stubs
@@ -25,7 +27,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tooli.core.protocols import App
 
-_File = Annotated[StdinOr[str], Argument(help="The script, or a JSON plan; `-` reads stdin.")]
+_File = Annotated[
+    StdinOr[str],
+    Argument(help="The script, or a JSON plan; `-` reads stdin."),
+    InputLimits(max_bytes=4 * MAX_SOURCE_CHARS),  # a character has at most four bytes
+]
 _Inputs = Annotated[
     dict[str, Any] | None,
     Option("--inputs", help="Variables of the script, as a JSON object or @FILE."),

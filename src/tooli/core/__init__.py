@@ -168,7 +168,7 @@ class AppState:
         self.sections: Mapping[str, str] = {}  # added to generated documents, by title
         self.default_output = "auto"
         self.framework_help = True
-        self.is_builtin = False  # it consists of the built-in commands of another app
+        self.builtins_of: AppState | None = None  # the app whose built-in commands these are
         self.mcp_transport = "stdio"
         self.defer_loading = False
         self.mcp: Mapping[str, Any] = {}  # `title`, `icons` and `meta` for MCP clients
@@ -242,6 +242,14 @@ class AppState:
         while state.parents:
             state = state.parents[-1]
         return state
+
+    @property
+    def path_settings(self) -> SecuritySettings:
+        """The settings with the paths that callers may name: for built-in commands, of their app.
+
+        A command line applies its settings to the app itself.
+        """
+        return (self.builtins_of or self).security_settings
 
     def self_and_ancestors(self) -> list[AppState]:
         """Return this app and every app that contains it, each once."""

@@ -60,8 +60,11 @@ else:
 
 
 _CHUNK_BYTES = 1 << 16
-MAX_URL_BYTES, MAX_STREAMED_URL_BYTES = 100 * 2**20, 2**30
-"""Default size limits of a response that is read as a whole, and of one read item by item."""
+MAX_WHOLE_BYTES, MAX_STREAMED_BYTES = 100 * 2**20, 2**30
+"""Default size limits of a URL that is read as a whole, and of one that is read item by item.
+
+They also apply to a file that the client of a server names: it could name `/dev/zero`.
+"""
 _SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
@@ -162,7 +165,7 @@ class Input:
 
     __slots__ = (
         *("_cached_bytes", "_limits", "_open_files", "_rules", "content", "field", "format"),
-        *("held_file", "is_streamed", "is_url", "nul", "real_path", "source", "warn"),
+        *("held_file", "is_remote", "is_streamed", "is_url", "nul", "real_path", "source", "warn"),
     )
 
     def __init__(
@@ -180,6 +183,7 @@ class Input:
         self.format: str | None = None  # set if a server sent a content type
         self.nul = False  # records end with NUL
         self.is_streamed = False  # read item by item, possibly more than fits into memory
+        self.is_remote = False  # the client of a server has named the file
         self.warn: Callable[[str], None] = _ignore_warning  # set for each call
         self._limits = limits
         self._cached_bytes: bytes | None = None
@@ -243,7 +247,7 @@ class Input:
         """Return the whole content as bytes."""
         if self._cached_bytes is not None:
             return self._cached_bytes
-        with self.open("rb") as file:
+        with self.open_bytes(is_whole=True) as file:
             data: bytes = file.read()
         if self.is_stdin or self.is_url:  # unlike a file, these can be read only once
             self._cached_bytes = data
@@ -313,9 +317,9 @@ class Input:
             file.close()
         self._open_files.clear()
 
-    def open_bytes(self) -> BufferedReader:
-        """Open the input for reading bytes."""
-        file = self._open_stream()
+    def open_bytes(self, *, is_whole: bool = False) -> BufferedReader:
+        """Open the input for reading bytes; `is_whole` if all of it is read into memory."""
+        file = self._open_stream(is_whole)
         self._open_files.append(file)
         return file
 
@@ -327,13 +331,18 @@ class Input:
             return io.BufferedReader(io.FileIO(self.real_path), _CHUNK_BYTES)
         return open_caller_file(self.source, self.field, self._rules).open()
 
-    def _open_stream(self) -> BufferedReader:
+    def _open_stream(self, is_whole: bool) -> BufferedReader:
         cached = self._cached_bytes if self._cached_bytes is not None else self.content
         if isinstance(cached, bytes):
             return io.BufferedReader(io.BytesIO(cached))  # type: ignore[arg-type]
         if self.is_stdin:
             return _open_stdin(self, self._limits)
-        return (_open_url if self.is_url else _open_file)(self, self._limits)
+        if self.is_url:
+            return _open_url(self, self._limits)
+        limit = _max_input_bytes(self._limits)
+        if limit is None and self.is_remote:
+            limit = MAX_WHOLE_BYTES if is_whole else MAX_STREAMED_BYTES
+        return _open_file(self, limit)
 
 
 # ------------------------------------------------------------------ streams of bytes
@@ -431,9 +440,8 @@ def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:
     )
 
 
-def _open_file(source: Input, limits: InputLimits) -> BufferedReader:
-    """Open a file."""
-    limit = _max_input_bytes(limits)
+def _open_file(source: Input, limit: int | None) -> BufferedReader:
+    """Open a file that has at most `limit` bytes."""
     file = source.open_path()
     if limit is None:
         return file
@@ -448,5 +456,5 @@ def _open_url(source: Input, limits: InputLimits) -> BufferedReader:
     source.format = body.format
     limit = _max_input_bytes(limits)
     if limit is None:
-        limit = MAX_STREAMED_URL_BYTES if source.is_streamed else MAX_URL_BYTES
+        limit = MAX_STREAMED_BYTES if source.is_streamed else MAX_WHOLE_BYTES
     return io.BufferedReader(_LimitedReader(body.read, source, limit, body.close), _CHUNK_BYTES)

@@ -52,9 +52,9 @@ _DRY_RUN = ("options.dry_run",)
 _POLICY_OFF = ("is_policy_off",)
 _AUDITED = ("is_strict", "tool.behavior.destructive", "tool.guard.may_need_approval")
 _PATH_RULES = (
-    "state.security_settings:allow_paths",
-    "state.security_settings:deny_paths",
-    "state.security_settings:work_dir",
+    "state.path_settings:allow_paths",
+    "state.path_settings:deny_paths",
+    "state.path_settings:work_dir",
 )
 _HAS_SIZE_LIMIT = ("tool.limits.max_tokens", "options.result_options:has_size_limit")
 _IS_PAGED = (

@@ -92,8 +92,8 @@ def find_link_folders(state: AppState) -> tuple[str, ...]:
 
 def make_file_rules(tool: Tool, state: AppState) -> FileRules | None:
     """Return the rules for the files that a caller of the tool names; None if all are allowed."""
-    settings = state.security_settings
-    isolation = tool.guard.isolation or settings.get("isolation")
+    settings = state.path_settings
+    isolation = tool.guard.isolation or state.security_settings.get("isolation")
     is_isolated = isolation in ("wanted", "required")
     if not is_isolated and not settings.get("allow_paths") and not settings.get("deny_paths"):
         return None
@@ -141,7 +141,7 @@ def resolve_bounds(state: AppState) -> AllowedAccess | None:
     A path is allowed if it is below a path in every list of `allow_paths`, and below none of
     `deny_paths`.
     """
-    settings = state.security_settings
+    settings = state.path_settings
     allowed, denied = settings.get("allow_paths"), settings.get("deny_paths")
     if not allowed and not denied:
         return None

@@ -247,7 +247,7 @@ class CommandGroup:
         A custom group class decides itself what a word means. An only command that prints takes
         the words as its arguments, as in Typer.
         """
-        if self.state.is_builtin:
+        if self.state.builtins_of is not None:
             return False
         if self.only_command is not None:
             return not self.only_command.read_signature().returns_printed_text

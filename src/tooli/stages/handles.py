@@ -16,6 +16,7 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.errors import PartialFailure
+from tooli.execution.daemon_thread import call_in_daemon_thread
 from tooli.inputs.formats import read_content
 from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput
@@ -115,6 +116,7 @@ def open_handles(call: Call) -> StageRun:
     for handle in handles:
         if isinstance(handle, Input):
             handle.warn = call.warnings.append
+            handle.is_remote = call.caller.is_remote and handle.tooli_location is not None
     outputs = [handle for handle in handles if isinstance(handle, Output)]
     folders: dict[str, OutputFolder] = {}
     try:
@@ -176,9 +178,7 @@ def _wrap_function(tool: Tool) -> Callable[..., object]:
             raise
 
     async def load_in_thread(arguments: dict[str, object]) -> dict[str, object]:
-        from asyncio import to_thread
-
-        return await to_thread(load, arguments)
+        return await call_in_daemon_thread(load, arguments)
 
     if flags & CO_ASYNC_GENERATOR:
 
