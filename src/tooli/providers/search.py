@@ -4,8 +4,9 @@
     format_signature(tool)                    ──▶ "delete-file(path: path)  # Delete a file."
 
 The ranking is BM25F. Rare terms weigh more than frequent ones, and terms in a name more than terms
-in a description. Similar words, prefixes and misspellings have a lower weight. A term also counts a
-little for the other tools of a group, because it describes the subject of the group.
+in a description. Similar words, prefixes and misspellings have a lower weight. If few tools contain
+the term itself, it is rare, although similar words are frequent. A term also counts a little for
+the other tools of a group, because it describes the subject of the group.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape, Tool
 
 _WEIGHTS = (4.0, 3.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fields
-_SATURATION, _LENGTH_NORMALIZATION = 2.5, 0.3  # BM25's k and b
-_SIMILAR_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.7, 0.4, 0.5
+_SATURATION, _LENGTH_NORMALIZATION = 1.5, 0.2  # BM25's k and b
+_SIMILAR_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.7, 0.3, 0.5
 _COMPOUND_DISCOUNT, _MIN_COMPOUND_WEIGHT = 0.8, 3.0
 _GROUP_DISCOUNT = 0.35  # for a term of another tool of the same group
 _PHRASE_WORD_WEIGHT = 0.2  # for "log" in the phrase "log in"
-_INTENT_BONUS = 0.5
+_INTENT_BONUS = 0.7
+_MIN_COVERAGE = 0.15  # of the score of a tool that matches a small part of the query
+_FARTHER_SHARE = 0.5  # of the tools that match a less similar term
 _MAX_QUERY_WORDS, _MAX_QUERY_TERMS, _MAX_GROUP_SIZE = 200, 48, 12
 
 
@@ -55,6 +58,14 @@ class SearchHit(Record):
 
     tool: Tool
     score: float
+
+
+class _Matches(Record):
+    """The tools that match a term of a query."""
+
+    scores: dict[int, float]
+    shares: dict[int, float]  # how much of `rarity` a tool covers
+    rarity: float  # of the term itself
 
 
 class ToolIndex:
@@ -114,18 +125,15 @@ class ToolIndex:
         covered: dict[int, float] = {}
         possible = 0.0
         for variants, importance in self._parse_query(words):
-            strengths, nearness = self._match_variants(variants)
-            # All variants share one document frequency; otherwise the rarest would be preferred.
-            frequency = sum(nearness.values()) + 0.5
-            rarity = importance * log(1 + (len(self._tools) + 0.5) / frequency)
-            possible += rarity
-            for at, strength in strengths.items():
-                total[at] = total.get(at, 0.0) + strength * rarity
-            for at, weight in nearness.items():
-                covered[at] = covered.get(at, 0.0) + rarity * weight**0.5
+            matches = self._match_variants(variants)
+            possible += importance * matches.rarity
+            for at, score in matches.scores.items():
+                total[at] = total.get(at, 0.0) + importance * score
+            for at, share in matches.shares.items():
+                covered[at] = covered.get(at, 0.0) + importance * share
         wants_reader = asks_to_read(words)
         for at in total:  # prefer tools that match more terms of the query
-            total[at] *= (0.1 + covered.get(at, 0.0) / possible) * (
+            total[at] *= (_MIN_COVERAGE + covered.get(at, 0.0) / possible) * (
                 1 + _INTENT_BONUS * (self._is_reader[at] is wants_reader)
             )
         name_bonus = 1 + max(total.values(), default=0.0)
@@ -133,21 +141,42 @@ class ToolIndex:
             total[at] = total.get(at, 0.0) + name_bonus * rank
         return total
 
-    def _match_variants(self, variants: dict[str, float]) -> tuple[dict[int, float], ...]:
-        """Return the tools that match a term of a query: their scores, and the best weights."""
-        strengths: dict[int, float] = {}
+    def _match_variants(self, variants: dict[str, float]) -> _Matches:
+        """Return the tools that match a term of a query, or a similar term."""
         nearness: dict[int, float] = {}
         for term, weight in variants.items():
-            for at, strength in self._postings[term].items():
-                strengths[at] = max(weight * strength, strengths.get(at, 0.0))
+            for at in self._postings[term]:
                 nearness[at] = max(weight, nearness.get(at, 0.0))
+        rarities = self._rarities(nearness)
+        highest = rarities[max(rarities)]
+        scores: dict[int, float] = {}
+        for term, weight in variants.items():
+            for at, strength in self._postings[term].items():
+                # A tool has the rarity of its nearest term, so that no score is counted twice.
+                score = weight * strength * rarities[nearness[at]]
+                scores[at] = max(score, scores.get(at, 0.0))
         by_group: dict[tuple[str, ...], float] = {}
-        for at, strength in strengths.items():
-            by_group[self._groups[at]] = by_group.get(self._groups[at], 0.0) + strength
-        for group, strength in by_group.items():
+        for at, score in scores.items():
+            by_group[self._groups[at]] = by_group.get(self._groups[at], 0.0) + score
+        for group, score in by_group.items():
             for at in self._members.get(group, ()):
-                strengths[at] = max(_GROUP_DISCOUNT * min(strength, 1.0), strengths.get(at, 0.0))
-        return strengths, nearness
+                scores[at] = max(_GROUP_DISCOUNT * min(score, highest), scores.get(at, 0.0))
+        shares = {at: rarities[weight] * weight**0.5 for at, weight in nearness.items()}
+        return _Matches(scores, shares, highest)
+
+    def _rarities(self, nearness: dict[int, float]) -> dict[float, float]:
+        """Return how rare a match is, for each weight in `nearness`.
+
+        The tools that match better count in full, the others in part: a rare word of the query is
+        rare, although words of similar meaning are frequent, but a similar word is never rarer.
+        """
+        everything, nearer = sum(nearness.values()), 0.0
+        rarities: dict[float, float] = {}
+        for weight in sorted({*nearness.values()}, reverse=True):
+            nearer += weight * sum([other == weight for other in nearness.values()])
+            frequency = nearer + _FARTHER_SHARE * (everything - nearer) + 0.5
+            rarities[weight] = log(1 + (len(self._tools) + 0.5) / frequency)
+        return rarities
 
     def _parse_query(self, words: list[str]) -> Iterator[tuple[dict[str, float], float]]:
         """Iterate over the terms of a query that the index knows: their variants and weights."""

@@ -128,10 +128,10 @@ instance machine server vm node host replica / server machine host vm instance n
 machine computer vm instance device / memory ram / processor cpu core / host server machine domain
 vm machine virtual-machine instance ec2 cloud / container docker pod image / cluster kubernetes k8s
 shell terminal ssh console command remote / disk < ssd hdd / cost price expensive bill charge spend
-service application app system component microservice / process task job program / daemon service
+service application app system component microservice / process task job program
 job task work build run / task todo job item assignment / pipeline workflow build job
 build pipeline compile ci job / artifact binary result output build executable / output log result
-ci build pipeline continuous-integration / cron schedule timer / test spec unit
+ci build pipeline continuous-integration / test spec unit
 flaky unreliable unstable random intermittent / coverage tested covered
 fail error failed broken crash / failed broken failure unsuccessful fail
 error exception failure bug problem crash fail fault / bug issue defect error problem ticket
@@ -280,4 +280,36 @@ recipient address customer / broadcast announce publish send / announce publish 
 news newsletter announcement / annotation label comment / emoji emoticon / sticky pin
 top pin first / bottom below / colour color / favourite favorite star / centre center
 catalogue catalog
+
+boot startup start-up on-boot autostart at-boot / enable < boot startup start-up autostart at-boot
+service unit daemon process / system machine computer host / machine < laptop workstation
+poweroff shut-down power-off turn-off / halt shut-down stop / reload reread refresh re-read
+stash shelve put-away save-for-later / dirty uncommitted unsaved modified
+local own working / working current local / untracked unknown unversioned new
+discard throw-away undo forget drop restore
+commit revision changeset version / history log past commits / reapply replay again rebase
+pick choose select take cherry / bug regression broke broken fault / introduce cause bring add
+exec shell run console inside open terminal / attach connect join enter / inspect details show info
+top usage cpu memory resource / statistics stats usage metrics / stats cpu memory usage resource
+live real-time stream continuous current / running active alive up started
+pod container instance workload / cluster < nodes / container < box
+replica instance copy pod / scale replicas number count size more / size number count amount
+drain evict empty remove / cordon unschedulable stop-scheduling / schedulable available usable
+forward tunnel port redirect / expose publish open make-available / rollout release update deploy
+manifest yaml configuration file definition spec / resource object
+configuration file yaml settings
+layer history level / registry hub repository / image picture template snapshot
+dependency requirement package library module
+upgrade update newer outdated / outdated old upgrade newer behind / lock pin freeze version
+lint check style quality / benchmark measure speed performance
+package bundle archive tarball / publish release upload registry / yank retract withdraw
+session window terminal / pane split window / detach leave disconnect background
+mask prevent forbid block never / unmask allow / timer schedule cron next / dump show print export
+owner maintainer author admin / vulnerability insecure advisory audit / audit vulnerability security
+repository source mirror / hold keep pin prevent / purge configuration completely fully
+documentation docs manual help / manual help documentation guide / license legal terms copyright
+environment variable variables env / init new create start scaffold / scaffold template new skeleton
+alias shortcut nickname / template skeleton boilerplate / namespace scope group
+interactive repl shell console / key-value pair / index search lookup / symlink link shortcut
+mount attach connect / unmount detach eject
 """
