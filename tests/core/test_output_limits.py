@@ -34,6 +34,7 @@ def test_every_limit_is_complete() -> None:
         ("gemini-cli-mcp-client", "gemini-cli"),
         ("qwen-code-mcp-client", "qwen-code"),
         ("@cline/core", "cline"),
+        ("goose-cli", "goose"),
         ("qwen-cli-mcp-client-shop", "qwen-code"),
         ("codex-mcp-clients", None),
         ("opencode", "opencode"),

@@ -24,7 +24,8 @@ STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     # The first matching row decides. Agents that also set variables of other agents come first.
     ("amp", SOURCED_CONFIDENCE, ("AGENT=amp", "AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID")),
     ("kilo", SOURCED_CONFIDENCE, ("KILO=1", "KILO_PID", "KILOCODE_FEATURE=cli")),
-    ("goose", SOURCED_CONFIDENCE, ("AGENT=goose", "GOOSE_TERMINAL=1", "AGENT_SESSION_ID")),
+    ("goose", MEASURED_CONFIDENCE, ("AGENT_SESSION_ID",)),  # of its shell tool, version 1.52.0
+    ("goose", SOURCED_CONFIDENCE, ("AGENT=goose", "GOOSE_TERMINAL=1")),
     ("crush", SOURCED_CONFIDENCE, ("CRUSH=1", "AGENT=crush", "AI_AGENT=crush")),
     ("claude-code", MEASURED_CONFIDENCE, ("CLAUDECODE=1", "CLAUDE_CODE_CHILD_SESSION=1")),
     (
@@ -46,9 +47,10 @@ STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     ("pi", MEASURED_CONFIDENCE, ("PI_CODING_AGENT=true", "PATH~.pi/agent/bin")),
     ("cursor", SOURCED_CONFIDENCE, ("CURSOR_AGENT=1", "CURSOR_EXTENSION_HOST_ROLE=agent-exec")),
     ("auggie", SOURCED_CONFIDENCE, ("AUGMENT_AGENT=1",)),
-    # The extension for VS Code sets CLINE_ACTIVE. The launcher of the npm package `cline` 3.0.65
-    # sets CLINE_WRAPPER_PATH, and the shell tool passes the whole environment on.
-    ("cline", SOURCED_CONFIDENCE, ("CLINE_ACTIVE=true", "CLINE_WRAPPER_PATH")),
+    # The launcher of the npm package `cline` 3.0.65 sets CLINE_WRAPPER_PATH, and the shell tool
+    # passes the whole environment on. The extension for VS Code sets CLINE_ACTIVE.
+    ("cline", MEASURED_CONFIDENCE, ("CLINE_WRAPPER_PATH",)),
+    ("cline", SOURCED_CONFIDENCE, ("CLINE_ACTIVE=true",)),
     # The terminal tool of `openhands-sdk` 1.58.2 is a terminal in tmux. It sets AI_AGENT. Version
     # 1.0.0 does not, but both export the command that prints the prompt.
     (

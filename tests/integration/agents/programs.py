@@ -1,6 +1,6 @@
 """The agent programs, and how to run them offline against a scripted model.
 
-`python -m tests.integration.agents.programs` installs them (about 1.5 GB) into .cache/node. Their
+`python -m tests.integration.agents.programs` installs them (about 2.1 GB) into .cache/node. Their
 versions are pinned here and nowhere else.
 """
 
@@ -46,13 +46,17 @@ class Program(NamedTuple):
     shell_arguments: dict[str, Any]  # other required arguments of the shell tool
     project_settings: tuple[str, str]  # a file that the project has already, and its text
     caller: str  # as `detect-context` reports it
+    skill_text: str = "Look after a small shop. Use it to find items"  # what the model sees of it
+    takes_command_list: bool = False  # the shell tool takes several commands
+    has_project_servers: bool = True  # otherwise, `project_settings` is a file of the user
     validates_arguments: bool = False  # the program rejects arguments, and the server sees none
     rules_in_shell: bool = True  # rules can allow a single command of a program
 
     def run_in_shell(self, line: str) -> Call:
         """Return a call that runs a command line."""
         name, argument = self.shell
-        return Call(name, {argument: line, **self.shell_arguments})
+        value = [line] if self.takes_command_list else line
+        return Call(name, {argument: value, **self.shell_arguments})
 
     def call(self, tool: str, **arguments: Any) -> Call:
         """Return a call of a tool of the MCP server."""
@@ -190,7 +194,76 @@ COPILOT_CLI = Program(
     rules_in_shell=False,
 )
 
-PROGRAMS = (CODEX, CLAUDE_CODE, GEMINI_CLI, OPENCODE, COPILOT_CLI)
+CLINE = Program(
+    agent="cline",
+    package="cline@3.0.65",
+    executable="node_modules/cline/bin/cline",
+    argv=("{prompt}",),
+    allow_all=(),  # without a terminal, it allows every tool
+    variables={},
+    settings={
+        ".cline/data/settings/providers.json": {
+            "version": 1,
+            "lastUsedProvider": "openai-compatible",
+            "modes": {},
+            "providers": {
+                "openai-compatible": {
+                    "settings": {
+                        "provider": "openai-compatible",
+                        "apiKey": "none",
+                        "model": "scripted",
+                        "baseUrl": "{url}/v1",
+                    },
+                    "updatedAt": "2026-01-01T00:00:00.000Z",
+                    "tokenSource": "manual",
+                }
+            },
+        }
+    },
+    tool="shop__{}",
+    shell=("run_commands", "commands"),
+    shell_arguments={},
+    project_settings=(
+        ".cline/data/settings/cline_mcp_settings.json",
+        '{\n  "mcpServers": {}\n}\n',
+    ),
+    caller="cline",
+    skill_text="Available skills: shop",
+    takes_command_list=True,
+    has_project_servers=False,
+)
+
+GOOSE = Program(
+    agent="goose",
+    package="@aaif/goose-binary-linux-x64@1.52.0",
+    executable="node_modules/.bin/goose-binary-*",
+    argv=("run", "--no-session", "-t", "{prompt}"),
+    allow_all=(),
+    variables={
+        "GOOSE_PROVIDER": "openai",
+        "GOOSE_MODEL": "gpt-4o",
+        "GOOSE_MODE": "auto",
+        "GOOSE_DISABLE_KEYRING": "1",
+        "GOOSE_TELEMETRY_ENABLED": "false",
+        "OPENAI_HOST": "{url}",
+        "OPENAI_API_KEY": "none",
+    },
+    settings={},
+    tool="shop__{}",
+    shell=("shell", "command"),
+    shell_arguments={},
+    project_settings=(
+        ".config/goose/config.yaml",
+        "# mine\nextensions:\n  developer:\n    type: builtin\n    name: developer\n"
+        "    enabled: true\n    timeout: 300\n",
+    ),
+    caller="goose",
+    has_project_servers=False,
+)
+
+PROGRAMS = (CODEX, CLAUDE_CODE, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE, GOOSE)
+RULED_PROGRAMS = tuple([program for program in PROGRAMS if AGENT_HOSTS[program.agent].rules])
+"""The programs that have permission rules."""
 
 
 class Workplace:
@@ -207,7 +280,8 @@ class Workplace:
         shop.chmod(0o755)
         # Codex starts a login shell, and /etc/profile sets the PATH.
         self.write(self.home, {".profile": f'PATH="{self.bin}:$PATH"\n'})
-        self.write(self.project, dict([program.project_settings]))
+        owner = self.project if program.has_project_servers else self.home
+        self.write(owner, dict([program.project_settings]))
 
     def write(self, root: Path, files: dict[str, Any]) -> None:
         """Write files below a folder."""
@@ -217,12 +291,21 @@ class Workplace:
             (root / path).write_text(text.replace("{project}", str(self.project)))
 
     def project_files(self) -> dict[str, bytes]:
-        """Return the content of all files in the project."""
-        return {
+        """Return the content of all files in the project, and of the file with the servers."""
+        found = {
             str(path.relative_to(self.project)): path.read_bytes()
             for path in self.project.rglob("*")
             if path.is_file() and ".git" not in path.parts
         }
+        servers = self.program.project_settings[0]
+        if not self.program.has_project_servers:
+            found[servers] = (self.home / servers).read_bytes()
+        return found
+
+    def register_server(self, action: str = "add") -> None:
+        """Run `mcp add` or `mcp remove`."""
+        scope = () if self.program.has_project_servers else ("--user",)
+        self.shop("mcp", action, "--agent", self.program.agent, *scope)
 
     def shop(self, *argv: str) -> Any:
         """Run the app itself, with the user's environment; return its result."""

@@ -40,7 +40,7 @@ def report() -> str:
     return "all is well\n" * 7_000
 
 
-@app.command()
+@app.command(meta={"anthropic/searchHint": "restocking"})
 def add(name: str) -> str:
     """Add an item."""
     return f"added {name}"

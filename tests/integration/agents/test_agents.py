@@ -11,10 +11,20 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.integration.agents.programs import CLAUDE_CODE, CODEX, PROGRAMS, Program, Workplace
+from tests.integration.agents.programs import (
+    CLAUDE_CODE,
+    CODEX,
+    PROGRAMS,
+    RULED_PROGRAMS,
+    Program,
+    Workplace,
+)
+from tests.integration.agents.scripted_model import Answer
 
 if TYPE_CHECKING:
-    from tests.integration.agents.scripted_model import ScriptedModel
+    from pathlib import Path
+
+    from tests.integration.agents.scripted_model import Conversation, ScriptedModel
 
 DESCRIPTION = "Find items by a part of their name"
 
@@ -36,7 +46,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     place = Workplace(program, tmp_path_factory.mktemp(program.agent))
     before = place.project_files()
     place.shop("skills", "add", "--agent", program.agent)
-    place.shop("mcp", "add", "--agent", program.agent)
+    place.register_server()
     installed = place.project_files()
     model = place.run(
         [
@@ -53,7 +63,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         ],
         *program.allow_all,
     )
-    place.shop("mcp", "remove", "--agent", program.agent)
+    place.register_server("remove")
     place.shop("skills", "remove", "--agent", program.agent)
     return Session(program, model, before, installed, place.project_files())
 
@@ -67,14 +77,15 @@ def text_of(session: Session, index: int) -> str:
 
 def envelope_in(text: str) -> dict[str, Any]:
     """Return the JSON document in the output of a shell tool."""
-    if '\\"ok\\"' in text:  # Gemini CLI sends a JSON string in a JSON object
-        text = json.loads(text)["output"]
+    if '\\"ok\\"' in text:  # Gemini CLI and Cline send a JSON string in a JSON document
+        document = json.loads(text)
+        text = document["output"] if isinstance(document, dict) else document[0]["result"]
     (document,) = re.findall(r'\{"ok".*\}', text, re.DOTALL)
     return json.loads(document)
 
 
 def test_skill_is_in_the_instructions(session: Session) -> None:
-    assert "Look after a small shop. Use it to find items" in session.model.instructions
+    assert session.program.skill_text in session.model.instructions
 
 
 def test_tools_of_the_server_are_listed(session: Session) -> None:
@@ -155,6 +166,21 @@ def test_meta_of_a_tool_applies_in_claude_code(session: Session) -> None:
     assert text_of(session, 9).count("all is well") == 7_000
 
 
+def test_search_hint_finds_a_tool_in_claude_code(tmp_path: Path) -> None:
+    """The hint is no part of the tool's name and description."""
+    place = Workplace(CLAUDE_CODE, tmp_path)
+    place.register_server()
+
+    def search(conversation: Conversation) -> Answer:
+        if conversation.tools and "search" not in conversation.results:
+            return Answer("search", "ToolSearch", {"query": "restocking", "max_results": 1})
+        return Answer()
+
+    model = place.run([], *CLAUDE_CODE.allow_all, answer=search)
+    found = [one.results["search"] for one in model.conversations if "search" in one.results]
+    assert "mcp__shop__add" in found[0], model.output
+
+
 def test_remove_restores_the_project(session: Session) -> None:
     changed = {path for path, text in session.installed.items() if session.before.get(path) != text}
     assert session.program.project_settings[0] in changed
@@ -165,13 +191,13 @@ def test_remove_restores_the_project(session: Session) -> None:
 # ------------------------------------------------------------------ permission rules
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.agent)
+@pytest.fixture(scope="module", params=RULED_PROGRAMS, ids=lambda program: program.agent)
 def ruled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
     """Run the program with the permission rules of the app, and with nobody to ask."""
     program: Program = request.param
     place = Workplace(program, tmp_path_factory.mktemp(f"{program.agent}-rules"))
     before = place.project_files()
-    place.shop("mcp", "add", "--agent", program.agent)
+    place.register_server()
     start = place.change_rules()
     installed = place.project_files()
     model = place.run(
@@ -186,7 +212,7 @@ def ruled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         start=start,
     )
     place.change_rules("--remove")
-    place.shop("mcp", "remove", "--agent", program.agent)
+    place.register_server("remove")
     return Session(program, model, before, installed, place.project_files())
 
 

@@ -164,7 +164,7 @@ def solved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(programs, "APP", Path(__file__).with_name("harbour.py"))
         place = Workplace(program, tmp_path_factory.mktemp(f"{program.agent}-tasks"))
-        place.shop("mcp", "add", "--agent", program.agent)
+        place.register_server()
         prefix = program.tool.format("")
         solver = Solver((*TASKS, RECOVERY), prefix)
         model = place.run([], *program.allow_all, answer=solver)
