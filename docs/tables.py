@@ -484,6 +484,7 @@ _SERVER_FLAGS = {
     "token_issuer": "`--token-issuer`",
     "token_audience": "`--token-audience`",
     "mcp": "`--mcp/--no-mcp`",
+    "orchestrate": "`--orchestrate/--no-orchestrate`",
     "stateless": "`--stateless`",
     "json_response": "`--json-response`",
     "expose_errors": "`--expose-errors`",

@@ -98,6 +98,7 @@ class Tooli(_TyperPlaceholder):
     - `security_policy`: "off", "standard" or "strict", or a `SecurityPolicy`.
     - `framework_help`: show the framework options in `--help`.
     - `defer_loading`: MCP clients find tools by search instead of in one list.
+    - `allow_python_eval`: callers may evaluate Python expressions about results, in a sandbox.
     - `title`: the name of the server that MCP clients show to people.
     - `icons`: icons of the server, as URLs or as dicts with `src`, `mimeType`, `sizes`, `theme`.
     - `meta`: entries for the `_meta` of every MCP tool of the app.
@@ -123,6 +124,7 @@ class Tooli(_TyperPlaceholder):
         security_policy: SecurityPolicyName | SecurityPolicy = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
+        allow_python_eval: bool = False,
         title: str | None = None,
         icons: Sequence[str | Mapping[str, object]] | None = None,
         meta: Mapping[str, object] | None = None,
@@ -156,7 +158,7 @@ class Tooli(_TyperPlaceholder):
         state.skill_auto_generate = skill_auto_generate
         state.policy = state.declared_policy = policy
         state.framework_help = framework_help
-        state.defer_loading = defer_loading
+        state.defer_loading, state.allow_python_eval = defer_loading, allow_python_eval
         if (permissions, title, icons, meta) != (None, None, None, None):
             from tooli.core.definitions import set_app_keywords
 

@@ -238,6 +238,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E2005": ("the configuration does not allow access to the path", 30, 403),
     "E2006": ("isolation is required but not available on this system", 30, 403),
     "E2007": ("the command may not be called in this way: directly, or by a script", 30, 403),
+    "E2008": ("the app does not allow Python expressions: `allow_python_eval`", 30, 403),
     "E2030": ("the operating system denied permission", 30, 403),
     "E2101": ("a human must approve the call", 101, 428),
     "E2102": ("the tool asks a question, and no one can answer it", 101, 428),

@@ -19,6 +19,7 @@ from tooli.builtins.agent_commands import (
     AllowedHosts,
     AllowedOrigins,
     CallLimit,
+    CodeMode,
     DeferLoading,
     ExposeErrors,
     GracePeriod,
@@ -31,6 +32,7 @@ from tooli.builtins.agent_commands import (
     RootPath,
     ServeApi,
     ServeMcp,
+    ServeScripts,
     Stateless,
     TlsCert,
     TlsKey,
@@ -93,6 +95,7 @@ def serve(
     transport: Transport = None,
     api: ServeApi = None,
     mcp: ServeMcp = True,
+    orchestrate: ServeScripts = True,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     workers: Workers = 1,
@@ -110,6 +113,7 @@ def serve(
     stateless: Stateless = False,
     json_response: JsonResponse = False,
     defer_loading: DeferLoading = False,
+    code_mode: CodeMode = False,
     reload: Reload = False,
     access_log: AccessLog = None,
     log_format: LogFormat = None,
@@ -131,10 +135,14 @@ def serve(
     over_http = _serves_api(transport, api=api, mcp=mcp)
     app = _load(source, options)
     if not over_http:
-        serve_mcp(app, transport, flags, deferred=defer_loading, with_api=api is not False)
+        with_api = api is not False
+        serve_mcp(
+            app, transport, flags, deferred=defer_loading, code_mode=code_mode, with_api=with_api
+        )
         return
     app._state.defer_loading = app._state.defer_loading or defer_loading
-    serve_with_flags(app, flags, mcp=mcp)
+    app._state.code_mode = code_mode
+    serve_with_flags(app, flags, mcp=mcp, orchestrate=orchestrate)
 
 
 def _serves_api(transport: str | None, *, api: bool | None, mcp: bool) -> bool:

@@ -14,6 +14,7 @@ from openapi_spec_validator import validate
 from tooli import Tooli
 from tooli.builtins.agent_commands import ServerAgents, SkillAgents
 from tooli.core.agent_hosts import SERVER_HOSTS, SKILL_HOSTS
+from tooli.mcp.deferred_tools import DeferredTools
 from tooli.testing import invoke
 
 
@@ -74,7 +75,7 @@ class TestServing:
             "/sse",
             False,
         )
-        assert settings["mounts"][""].server.service.deferred
+        assert isinstance(settings["mounts"][""].server.service.listing, DeferredTools)
 
     @pytest.mark.parametrize("command", [("api", "serve"), ("mcp", "serve", "--transport", "http")])
     def test_flags_become_settings(

@@ -25,8 +25,8 @@ PRICES = {"gum": 90, "pen": 150, "tea": 300}
 class Shop:
     """The app, and the names of the commands that have run."""
 
-    def __init__(self, **settings) -> None:
-        self.app = app = Tooli("shop", version="1.0", **settings)
+    def __init__(self, name: str = "shop", **settings) -> None:
+        self.app = app = Tooli(name, version="1.0", **settings)
         self.ran: list[str] = []
 
         @app.command(annotations=ReadOnly, auth=[])

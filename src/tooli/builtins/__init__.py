@@ -45,6 +45,7 @@ _COMMAND_LOADERS = {
     "audit": ("storage_commands", "add_audit"),
     "idempotency": ("storage_commands", "add_keys"),
     "orchestrate": ("orchestrate_commands", "add_orchestrate"),
+    "python-eval": ("python_eval_command", "add_python_eval"),
 }
 """For each first word of a command line: the module and function that add its commands."""
 

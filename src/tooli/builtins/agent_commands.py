@@ -109,9 +109,23 @@ DeferLoading = Annotated[
         help="List only a search tool and a call tool; clients find the others by searching.",
     ),
 ]
+CodeMode = Annotated[
+    bool,
+    Option(
+        "--code-mode",
+        help="List only a search tool and a tool that runs scripts, which call the others.",
+    ),
+]
 
 
 ServeMcp = Annotated[bool, Option("--mcp/--no-mcp", help="Serve MCP at /mcp.")]
+ServeScripts = Annotated[
+    bool,
+    Option(
+        "--orchestrate/--no-orchestrate",
+        help="Run scripts that call the commands: POST /orchestrate.",
+    ),
+]
 ServeApi = Annotated[
     bool | None,
     Option(
@@ -158,6 +172,7 @@ def serve_with_flags(
     flags: ServerFlags,
     *,
     mcp: bool,
+    orchestrate: bool = True,
     display_path: str = "",
     origins: Sequence[str] = (),
     tools: bool = True,
@@ -175,6 +190,7 @@ def serve_with_flags(
         token_file=flags["token_file"],
         grace=flags["grace"],
         mcp=mcp,
+        orchestrate=orchestrate,
         stateless=flags["stateless"],
         json_response=flags["json_response"],
         tls_cert=flags["tls_cert"],
@@ -206,6 +222,7 @@ def serve_mcp(
     flags: ServerFlags,
     *,
     deferred: bool,
+    code_mode: bool = False,
     with_api: bool = False,
 ) -> None:
     """Serve an app to MCP clients over the requested transport, or the default one of the app.
@@ -224,7 +241,9 @@ def serve_mcp(
             configure_logging(
                 access_log=flags["access_log"] or False, log_format=flags["log_format"]
             )
-        serve_stdio(app, deferred=deferred, expose_errors=flags["expose_errors"])
+        serve_stdio(
+            app, deferred=deferred, code_mode=code_mode, expose_errors=flags["expose_errors"]
+        )
         return
     if chosen == "sse" and flags["workers"] > 1:
         raise InputError(
@@ -238,6 +257,7 @@ def serve_mcp(
     endpoint = mcp_endpoint(
         app,
         deferred=deferred,
+        code_mode=code_mode,
         transport=chosen,
         stateless=flags["stateless"] or flags["workers"] > 1,
         json_response=flags["json_response"],
@@ -279,6 +299,7 @@ def add_mcp(group: App, app: ServableApp) -> None:
         stateless: Stateless = False,
         json_response: JsonResponse = False,
         defer_loading: DeferLoading = False,
+        code_mode: CodeMode = False,
         reload: Reload = False,
         access_log: AccessLog = None,
         log_format: LogFormat = None,
@@ -287,7 +308,7 @@ def add_mcp(group: App, app: ServableApp) -> None:
     ) -> None:
         """Serve the tools, resources and prompts of the app to MCP clients."""
         flags = select_flags(locals())
-        serve_mcp(app, transport, flags, deferred=defer_loading)
+        serve_mcp(app, transport, flags, deferred=defer_loading, code_mode=code_mode)
 
     _add_export(group, app)
     _add_server_settings(group, app)
@@ -298,11 +319,14 @@ def _add_export(group: App, app: ServableApp) -> None:
 
     @group.command("export")
     @returns_document
-    def export(defer_loading: DeferLoading = False) -> dict[str, object]:
+    def export(
+        defer_loading: DeferLoading = False, code_mode: CodeMode = False
+    ) -> dict[str, object]:
         """Print the tools as MCP clients see them."""
         from tooli.mcp.service import McpService
 
-        service = McpService(app, deferred=defer_loading or app._state.defer_loading)
+        deferred = defer_loading or app._state.defer_loading
+        service = McpService(app, deferred=deferred, code_mode=code_mode)
         tools: list[object] = []
         cursor: str | None = None
         while True:
@@ -337,6 +361,7 @@ def add_api(group: App, app: ServableApp) -> None:
         tls_cert: TlsCert = None,
         tls_key: TlsKey = None,
         mcp: ServeMcp = True,
+        orchestrate: ServeScripts = True,
         stateless: Stateless = False,
         json_response: JsonResponse = False,
         reload: Reload = False,
@@ -347,7 +372,7 @@ def add_api(group: App, app: ServableApp) -> None:
     ) -> None:
         """Serve the tools over HTTP, with a web page, OpenAPI, and MCP at /mcp."""
         flags = select_flags(locals())
-        serve_with_flags(app, flags, mcp=mcp)
+        serve_with_flags(app, flags, mcp=mcp, orchestrate=orchestrate)
 
     _add_openapi_export(group, app)
 
@@ -360,9 +385,15 @@ def _add_openapi_export(group: App, app: App) -> None:
     def export_openapi() -> dict[str, object]:
         """Print the OpenAPI document of the HTTP interface."""
         from tooli.describe.openapi_document import build_openapi
+        from tooli.orchestrate.run_tool import make_run_tool
+        from tooli.orchestrate.sandbox import SANDBOX_PACKAGE
+        from tooli.serving.dispatcher import is_installed
 
         state = app._state
-        return build_openapi(state.name, state.version, state.description, app.catalog)
+        script_tool = make_run_tool(app) if is_installed(SANDBOX_PACKAGE) else None
+        return build_openapi(
+            state.name, state.version, state.description, app.catalog, script_tool=script_tool
+        )
 
 
 def _warn_about_visible_token(token: str | None) -> None:

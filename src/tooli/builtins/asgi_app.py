@@ -24,6 +24,8 @@ def build_asgi_app(
         build = partial(
             mcp_endpoint,
             app,
+            deferred=app._state.defer_loading,
+            code_mode=app._state.code_mode,
             stateless=stateless,
             json_response=json_response,
             expose_errors=settings.get("expose_errors", False),

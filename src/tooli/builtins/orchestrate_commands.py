@@ -45,7 +45,7 @@ _ReadOnly = Annotated[bool, Option("--read-only", help="Only commands that chang
 def add_orchestrate(group: App, app: App) -> None:
     """Add `orchestrate run`, `orchestrate check` and `orchestrate stubs`."""
 
-    @group.command("run", auth=[])
+    @group.command("run", auth=[], output_schema={})
     @lists_everything
     @stops_itself
     async def run(
@@ -67,8 +67,8 @@ def add_orchestrate(group: App, app: App) -> None:
         or what it returns, is the result. --yes confirms destructive commands.
         """
         script = make_script(
-            app,
             file,  # pyright: ignore[reportArgumentType]  the content
+            read_script_tools(app.catalog),
             inputs=inputs,
             tools=_split(tools),
             read_only=read_only,
@@ -83,8 +83,8 @@ def add_orchestrate(group: App, app: App) -> None:
     ) -> dict[str, object]:
         """Check a script without running it: syntax, names and types, all errors at once."""
         script = make_script(
-            app,
             file,  # pyright: ignore[reportArgumentType]  the content
+            read_script_tools(app.catalog),
             inputs=inputs,
             tools=_split(tools),
             read_only=read_only,

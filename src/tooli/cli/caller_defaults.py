@@ -115,6 +115,10 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
     on_line = {
         name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
     }
+    if "python_eval" in line.options and tool is not None and line.needs_result_options(tool):
+        # an expression about a part of the result would mislead, unless the line asks for a part
+        on_line = {"limit": 0, "max_tokens": 0, **on_line}
+        return read_result_options(on_line, tuple(invocation.argv))
     result_options = read_result_options(on_line, tuple(invocation.argv))
     is_complete = tool is not None and (
         hasattr(tool.fn, "tooli_mode") or hasattr(tool.fn, "tooli_lists_everything")

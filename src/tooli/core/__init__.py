@@ -107,7 +107,7 @@ BUILTIN_COMMANDS = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
         *("skills", "detect-context", "doctor", "config", "approvals", "audit", "idempotency"),
-        *("resources", "prompts", "orchestrate", "tooli"),
+        *("resources", "prompts", "orchestrate", "python-eval", "tooli"),
     )
 )
 """Names of the built-in commands. An app's own command of the same name takes precedence.
@@ -171,6 +171,8 @@ class AppState:
         self.builtins_of: AppState | None = None  # the app whose built-in commands these are
         self.mcp_transport = "stdio"
         self.defer_loading = False
+        self.allow_python_eval = False
+        self.code_mode = False  # MCP clients see a search tool and a tool that runs scripts
         self.mcp: Mapping[str, Any] = {}  # `title`, `icons` and `meta` for MCP clients
         self.skill_auto_generate = False
         self.module_globals: dict[str, Any] = {}  # of the module that creates the app

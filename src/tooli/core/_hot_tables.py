@@ -52,6 +52,7 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--filter": ("filter", 1, None),
     "--fields": ("fields", 1, None),
     "--select": ("fields", 1, None),
+    "--python-eval": ("python_eval", 1, None),
     "--max-items": ("max_items", 1, None),
     "--max-bytes": ("max_bytes", 1, None),
     "--max-tokens": ("max_tokens", 1, None),
@@ -95,6 +96,7 @@ CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "filter": ("text", ("cli", "http", "mcp", "python")),
     "fields": ("list", ("cli", "http", "mcp", "python")),
     "select": ("list", ("cli", "http", "mcp", "python")),
+    "python_eval": ("text", ("cli",)),
     "max_items": ("number", ("cli", "http", "mcp", "python")),
     "max_bytes": ("number", ("cli", "http", "mcp", "python")),
     "max_tokens": ("number", ("cli", "http", "mcp", "python")),
@@ -113,6 +115,7 @@ CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 OPTION_FIELDS: dict[str, str] = {
     "detailed": "detailed",
     "concise": "concise",
+    "python_eval": "python_eval",
     "yes": "yes",
     "dry_run": "dry_run",
     "apply": "apply",

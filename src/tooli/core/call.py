@@ -134,6 +134,7 @@ class Options(Record):
     has_default_timeout: bool = False  # the timeout comes from a setting, not from the caller
     idempotency_key: str | None = None  # calls with the same key run once
     apply: str | None = None  # a plan token: run exactly that plan
+    python_eval: str | None = None  # an expression about the result, which replaces it
     extra: Mapping[str, Any] | None = None  # options of core/options.py without a field here
     given: Mapping[str, Any] | None = None  # the options by name, as the caller gave them
     typed: TypedLine | None = None  # the command line, if there is one

@@ -216,6 +216,16 @@ OPTIONS: tuple[Option, ...] = (
         metavar="LIST",
         aliases=("select",),
     ),
+    Option(
+        "python_eval",
+        "text",
+        "records",
+        "Return the value of a Python expression about the result, `data`",
+        metavar="EXPRESSION",
+        target="options",
+        note="It runs in a sandbox. The app must allow it: `Tooli(allow_python_eval=True)`.",
+        page="orchestration.md",
+    ),
     _result_option(
         "max_items",
         "number",
@@ -482,7 +492,7 @@ BUILTIN_GROUPS = {
     "documents": ("generate-skill", "generate-agents-md", "docs", "export", "skills"),
     "inspect": (*("search-tools", "resources", "prompts", "detect-context", "doctor", "config"),),
     "records": ("approvals", "audit", "idempotency"),
-    "scripts": ("orchestrate",),
+    "scripts": ("orchestrate", "python-eval"),
 }
 """The built-in commands by purpose, as the help lists them."""
 

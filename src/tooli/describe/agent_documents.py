@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tooli.describe.sections import AppInfo
 
 _DETAIL_BUDGETS = (
-    (sections.FULL, 2_200),
-    (sections.SHORT, 3_000),
+    (sections.FULL, 2_300),
+    (sections.SHORT, 3_100),
     (sections.LINES, 4_500),
     (sections.NAMES, 5_000),
     (sections.CALLS, 5_000),
@@ -64,6 +64,7 @@ def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
         sections.command_sections(app_info, detail, linked),
         ["## Workflows", *workflow] if workflow else [],
         sections.served_section(app_info),
+        _script_section(app_info),
         "## Output",
         sections.response_section(app_info),
         sections.exit_code_line(),
@@ -71,6 +72,29 @@ def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
         _caller_section(app_info),
         sections.author_sections(app_info),
     )
+
+
+_MIN_TOOLS_FOR_SCRIPTS = 3
+"""The documents of an app with fewer commands do not mention scripts."""
+
+
+def _script_section(app_info: AppInfo) -> list[str]:
+    """Return the section that says when a script is better than calls; none for a small app."""
+    callable_tools = [
+        tool for tool in app_info.tools if not tool.guard.callers or "code" in tool.guard.callers
+    ]
+    if len(callable_tools) < _MIN_TOOLS_FOR_SCRIPTS:
+        return []
+    run, stubs = (
+        code(sections.shlex_join(app_info.builtin_argv("orchestrate", word)))
+        for word in ("run", "stubs")
+    )
+    rows = [
+        "Many calls, or large results of which you need little: run one Python script instead.",
+        f"{stubs} prints the commands as async functions: `await name(…)`, `asyncio.gather`.",
+        f"{run} FILE returns the last value only. It needs `tooli[eval]`.",
+    ]
+    return ["## Scripts", bullets(rows)]
 
 
 def _caller_section(app_info: AppInfo) -> list[str]:

@@ -4,6 +4,7 @@
     GET  /tools/{command}     the same with the arguments in the query; commands that only read
     POST /plans/{command}     the plan of the call; commands that may change something
     POST /uploads/{command}   a call with a form; commands that take files
+    POST /orchestrate         a script that calls commands
 
 Each response is an envelope. Generators of clients make one function for each path and method, and
 most of them support one media type and one result for it. Therefore plans and forms have their own
@@ -57,8 +58,12 @@ def build_openapi(
     *,
     server_url: str | None = None,
     secured: bool = False,
+    script_tool: Tool | None = None,
 ) -> JsonObject:
-    """Return the OpenAPI document. `secured` is True if calls need a token."""
+    """Return the OpenAPI document.
+
+    `secured` is True if calls need a token. `script_tool` is the tool that runs scripts.
+    """
     builder = _DocumentBuilder(tools, secured=secured)
     info: JsonObject = {"title": name, "version": version or "0"}
     if description:
@@ -77,6 +82,8 @@ def build_openapi(
     tags = dict.fromkeys([tag for tool in builder.tools.values() for tag in _tags(tool)])
     document["tags"] = [{"name": tag} for tag in tags]
     document["paths"] = builder.paths()
+    if script_tool is not None:
+        document["paths"]["/orchestrate"] = {"post": builder.script_operation(script_tool)}
     return builder.components.resolve({**document, "components": components})
 
 
@@ -124,6 +131,13 @@ class _DocumentBuilder:
                     "post": self._upload_operation(operation_id, tool, success)
                 }
         return {**calls, **plans, **uploads}
+
+    def script_operation(self, tool: Tool) -> JsonObject:
+        """Return the operation that runs a script."""
+        operation_id = self._new_id("orchestrate")
+        body = self._request_body(operation_id, tool)
+        success = self._success_response(operation_id, tool)
+        return {"operationId": operation_id, **self._operation(tool, body, success)}
 
     def _new_id(self, base: str) -> str:
         """Return an operation id that no other operation has."""

@@ -65,6 +65,9 @@ META_FIELDS: dict[str, JsonObject] = {
         items=_ANY_OBJECT,
     ),
     "idempotency": _field("The idempotency key: `key`, `replayed` and `first_run`.", "object"),
+    "calls": _field("How often a script called each tool.", "object"),
+    "printed": _field("What a script printed."),
+    "sandbox": _field("The sandbox that ran a script."),
     "enforcement": _field("How the declared capabilities were enforced, such as `audit`."),
 }
 """The fields of `meta` in an envelope; only `tool` and `duration_ms` are always present."""

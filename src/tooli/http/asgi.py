@@ -46,7 +46,7 @@ from tooli.http.http_request import (
 )
 from tooli.http.info_pages import InfoPages
 from tooli.http.mounts import Mount
-from tooli.http.negotiation import negotiate_stream_format, prefers_strict
+from tooli.http.negotiation import choose_format, prefers_strict
 from tooli.http.path_errors import (
     PAGE_METHODS,
     PLANS_PATH,
@@ -61,6 +61,7 @@ from tooli.http.readiness import Readiness
 from tooli.http.received_call import ReceivedCall, run_in_thread, run_on_loop
 from tooli.http.request_options import read_options, take_body_options
 from tooli.http.response_forms import CachedForm
+from tooli.http.script_requests import read_script_request
 from tooli.http.served_requests import read_served_request
 from tooli.http.stream_response import (
     SSE,
@@ -71,6 +72,7 @@ from tooli.http.stream_response import (
 from tooli.http.uploaded_form import UploadedForm, UploadSpace, is_form
 from tooli.http.version_selection import find_tool
 from tooli.inputs.query import allows_get
+from tooli.orchestrate.run_tool import runs_script
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.caller_limits import caller_share
@@ -124,6 +126,7 @@ if TYPE_CHECKING:
         root_path: str
         tools: bool
         page: bool
+        orchestrate: bool
         mounts: Mapping[str, AsgiApp]
         expose_errors: bool
 
@@ -165,6 +168,7 @@ class HttpSettings(Record):
     root_path: str = ""  # the prefix of the server's URLs, if a proxy adds one: "/shop"
     tools: bool = True  # serve the tools and their descriptions
     page: bool = True  # serve the HTML page at /
+    orchestrate: bool = True  # run scripts that call the tools: POST /orchestrate
     mounts: Mapping[str, AsgiApp] = {}  # other ASGI applications, by path; same access control
     expose_errors: bool = False  # send the texts of unexpected exceptions to clients (development)
     resource_url: str | None = None  # the URL of the server for clients; tokens are issued for it
@@ -308,6 +312,7 @@ class Api:
             await self._readiness.respond(request)
             return
         served = read_served_request(self, request, path)
+        served = served or read_script_request(self, request, path)
         tool = served or find_tool(self, request, path)
         if tool is not None and tool.lifespans:
             await self._readiness.start()  # unless a server has sent `lifespan.startup`
@@ -401,7 +406,7 @@ class Api:
             if size > LARGE_BODY_BYTES:
                 slots.hold_body(caller_key, size)
                 held_bytes = size
-            stream_format = _choose_format(tool, request.headers.get(b"accept"))
+            stream_format = choose_format(tool, request.headers.get(b"accept"))
             has_events = stream_format in ("sse", "events") and has_context(tool)
             peer = StreamPeer() if has_events else None
             prepared = await self._read_call(
@@ -491,7 +496,8 @@ class Api:
                 peer=peer,
             )
 
-        return ReceivedCall(prepare, is_parsed=arguments is not None)
+        receive = request.receive if runs_script(tool) else None
+        return ReceivedCall(prepare, is_parsed=arguments is not None, receive=receive)
 
     async def _run_call(
         self, received: ReceivedCall, tool: Tool, caller_key: str
@@ -502,7 +508,7 @@ class Api:
             return await self._thread_pool.run(received.run, caller_key)
         prepared = received.prepare()
         if prepared.is_async:
-            return await run_on_loop(prepared)
+            return await run_on_loop(prepared, received.receive)
         return await self._thread_pool.run(partial(run_in_thread, prepared), caller_key)
 
     async def _apply_prefer_header(
@@ -584,14 +590,3 @@ class Api:
             if self._restore_stdout is not None:
                 self._restore_stdout()
                 self._restore_stdout = None
-
-
-def _choose_format(tool: Tool, accept: bytes | None) -> str:
-    """Return the format of the answer: "json", "ndjson", "sse" or "events".
-
-    A command that yields no items sends server-sent events only if it takes a Context.
-    """
-    stream_format = "json" if accept is None else negotiate_stream_format(accept)
-    if tool.is_streaming or stream_format == "events":
-        return stream_format
-    return "sse" if stream_format == "sse" and has_context(tool) else "json"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+from tooli.http.call_events import has_context
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tooli.core.tool import Tool
 
 _FORMAT_BY_MEDIA_TYPE = {
     "application/x-ndjson": "ndjson",
@@ -54,6 +58,17 @@ def negotiate_stream_format(accept: bytes | None) -> str:
             if stream_format == "ndjson" and "events=true" in parameters:
                 stream_format = "events"
     return stream_format
+
+
+def choose_format(tool: Tool, accept: bytes | None) -> str:
+    """Return the format of the answer: "json", "ndjson", "sse" or "events".
+
+    A command that yields no items sends server-sent events only if it takes a Context.
+    """
+    stream_format = "json" if accept is None else negotiate_stream_format(accept)
+    if tool.is_streaming or stream_format == "events":
+        return stream_format
+    return "sse" if stream_format == "sse" and has_context(tool) else "json"
 
 
 def prefers_problem_details(accept: bytes | None) -> bool:

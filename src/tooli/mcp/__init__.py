@@ -13,6 +13,7 @@ def mcp_endpoint(
     app: App,
     *,
     deferred: bool = False,
+    code_mode: bool = False,
     transport: str = "http",
     path: str = "/mcp",
     stateless: bool = False,
@@ -33,6 +34,6 @@ def mcp_endpoint(
     from tooli.mcp.sdk_server import AppServer
     from tooli.mcp.service import McpService
 
-    service = McpService(app, deferred=deferred, exposes_errors=expose_errors)
+    service = McpService(app, deferred=deferred, code_mode=code_mode, exposes_errors=expose_errors)
     server = AppServer(service, has_sessions=not stateless)
     return McpEndpoint(server, transport, path, json_response=json_response)

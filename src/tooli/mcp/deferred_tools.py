@@ -11,6 +11,7 @@ from tooli.core.tool import quote
 from tooli.describe.mcp_tools import BUILTIN_TOOLS, combine_hints
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.errors import InputError, Suggestion
+from tooli.mcp.tool_listing import ToolListing
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 SEARCH_TOOL, RUN_TOOL = BUILTIN_TOOLS
 
 
-class DeferredTools:
+class DeferredTools(ToolListing):
     """The tools that an app with deferred discovery lists, and the tools that can be called."""
+
+    instructions = "Find tools with search_tools, then call them with run_tool."
 
     def __init__(self, dispatcher: ToolDispatcher) -> None:
         self._dispatcher = dispatcher
@@ -66,6 +69,10 @@ class DeferredTools:
         if tool is not self._builtin_tools[RUN_TOOL]:
             return None
         return combine_hints(self._dispatcher.tools.values())
+
+    def needs_all_scopes(self, name: str) -> bool:
+        """True for the search: its answer contains what the scopes allow the caller to see."""
+        return name == SEARCH_TOOL
 
     def resolve_call(self, name: str, params: JsonObject) -> tuple[str, JsonObject]:
         """Return the name and parameters of the tool that a call runs.

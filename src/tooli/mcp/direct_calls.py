@@ -148,7 +148,7 @@ class DirectCalls:
             return None
         headers = _read_headers(scope)
         version = "" if headers is None else headers.get(b"mcp-protocol-version", "")
-        if headers is None or not self._accepts(headers) or self._server.service.deferred:
+        if headers is None or not self._accepts(headers) or self._server.service.listing:
             return None
         is_stateless = version in STATELESS_VERSIONS
         if not is_stateless and (

@@ -146,7 +146,7 @@ class ResourceService:
         if found is None or not self._knows(found[0], context):
             raise resource_not_found_error(params["uri"], context.stateless)
         request = ReadRequest(self._service, *found, params, context)
-        request.describes_app = found[0].fn is self._resources[-1].fn  # the skill resource
+        request.needs_all_scopes = found[0].fn is self._resources[-1].fn  # the skill resource
         return request
 
     def subscription_request(

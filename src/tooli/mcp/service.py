@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.mcp.deferred_tools import DeferredTools
+    from tooli.mcp.tool_listing import ToolListing
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
     from tooli.serving.server_request import ServerRequest
@@ -75,18 +75,28 @@ LIST_TTL_MS = 60_000
 class McpService:
     """An app's tools and server information in the format of MCP."""
 
-    def __init__(self, app: App, *, deferred: bool = False, exposes_errors: bool = False) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        deferred: bool = False,
+        code_mode: bool = False,
+        exposes_errors: bool = False,
+    ) -> None:
         self.dispatcher = ToolDispatcher(app)
         self.app = app
         self.all_view = CallerView(self.dispatcher, None)  # for callers who see everything
-        self.deferred = deferred
         self.exposes_errors = exposes_errors  # True: clients get the texts of exceptions
         self.stdio_session_data: dict[str, Any] | None = None  # `ctx.state` of the client of stdio
-        self._deferred_tools: DeferredTools | None = None
-        if deferred:
+        self.listing: ToolListing | None = None  # None: all tools are listed
+        if code_mode:
+            from tooli.mcp.code_mode import CodeMode
+
+            self.listing = CodeMode(self.dispatcher)
+        elif deferred:
             from tooli.mcp.deferred_tools import DeferredTools
 
-            self._deferred_tools = DeferredTools(self.dispatcher)
+            self.listing = DeferredTools(self.dispatcher)
 
     # -------------------------------------------------------------- server information
 
@@ -101,9 +111,9 @@ class McpService:
     def instructions(self) -> str | None:
         """Return the instructions for the client's model."""
         description = self.app._state.description
-        if not self.deferred:
+        if self.listing is None:
             return description
-        hint = "Find tools with search_tools, then call them with run_tool."
+        hint = self.listing.instructions
         return f"{description}\n\n{hint}" if description else hint
 
     def capabilities(
@@ -164,7 +174,7 @@ class McpService:
     @property
     def tools(self) -> Mapping[str, Tool]:
         """Every tool that can be called, by its MCP name."""
-        return (self._deferred_tools or self.dispatcher).tools
+        return (self.listing or self.dispatcher).tools
 
     def tool_name(self, command: str) -> str | None:
         """Return the MCP name of a command, or None if it is not a tool."""
@@ -189,8 +199,8 @@ class McpService:
         view = view or self.all_view
 
         def describe_tools() -> list[JsonObject]:
-            deferred = self._deferred_tools
-            tools = self.dispatcher.tools if deferred is None else deferred.listed_tools
+            listing = self.listing
+            tools = self.dispatcher.tools if listing is None else listing.listed_tools
             state = self.app._state
             return [
                 describe_mcp_tool(
@@ -200,7 +210,7 @@ class McpService:
                     has_output_schema=has_structured_content,
                     version=state.version,
                     app_meta=state.mcp.get("meta"),
-                    hints=None if deferred is None else deferred.hints_of(tool),
+                    hints=None if listing is None else listing.hints_of(tool),
                 )
                 for name, tool in tools.items()
                 if view.shows(tool)
@@ -247,7 +257,7 @@ class McpService:
             if not self._knows(tool, context):
                 raise self._unknown_tool_error(name, context)
         request = ToolCallRequest(self, tool, params, context)
-        request.describes_app = self._deferred_tools is not None and name == "search_tools"
+        request.needs_all_scopes = self.listing is not None and self.listing.needs_all_scopes(name)
         return request
 
     def find_called_tool(self, params: JsonObject) -> Tool | None:
@@ -257,9 +267,9 @@ class McpService:
 
     def _resolve_call(self, params: JsonObject) -> tuple[str, JsonObject]:
         """Return the name and the parameters of the tool that a call runs."""
-        if self._deferred_tools is None:
+        if self.listing is None:
             return params["name"], params
-        return self._deferred_tools.resolve_call(params["name"], params)
+        return self.listing.resolve_call(params["name"], params)
 
     def view(self, context: RequestContext) -> CallerView:
         """Return what the caller of a request sees."""
@@ -339,7 +349,7 @@ class RequestContext(Record):
 class McpRequest:
     """A request that runs a function as a call, and asks a human if needed."""
 
-    describes_app = False  # True: the answer contains what the scopes of the caller allow to see
+    needs_all_scopes = False  # True: it acts for the caller on other tools
 
     def __init__(
         self,
@@ -375,7 +385,7 @@ class McpRequest:
     def grant(self, scopes: Iterable[str] | None) -> None:
         """Give the caller the scopes of its token; None means all scopes that the tool requires."""
         guard = self._tool.guard
-        if scopes is None and self.describes_app:
+        if scopes is None and self.needs_all_scopes:
             scopes = self._service.dispatcher.find_scopes()
         held_scopes = (*(guard.scopes or ()), *guard.audience) if scopes is None else scopes
         self._caller = self._caller.replace(scopes=frozenset(held_scopes))

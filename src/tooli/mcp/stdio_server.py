@@ -118,9 +118,12 @@ class StdioServer:
         transport: StdioTransport,
         *,
         deferred: bool = False,
+        code_mode: bool = False,
         expose_errors: bool = False,
     ) -> None:
-        self.service = McpService(app, deferred=deferred, exposes_errors=expose_errors)
+        self.service = McpService(
+            app, deferred=deferred, code_mode=code_mode, exposes_errors=expose_errors
+        )
         self.service.stdio_session_data = {}
         self.transport = transport
         self._connection_id = new_request_id()[:8]
@@ -508,10 +511,14 @@ def log_line(text: str) -> None:
 # ------------------------------------------------------------------ the process
 
 
-def serve_stdio(app: App, *, deferred: bool = False, expose_errors: bool = False) -> None:
+def serve_stdio(
+    app: App, *, deferred: bool = False, code_mode: bool = False, expose_errors: bool = False
+) -> None:
     """Serve an app to the client on stdin and stdout until it disconnects."""
     transport = StdioTransport.claim_stdio()
-    server = StdioServer(app, transport, deferred=deferred, expose_errors=expose_errors)
+    server = StdioServer(
+        app, transport, deferred=deferred, code_mode=code_mode, expose_errors=expose_errors
+    )
     exit_process = _install_signal_handlers(server)
     server.serve()
     exit_process()

@@ -203,8 +203,9 @@ def visible_meta(
     rest of the result is the sentence `hint`.
     """
     visible: JsonObject = {}
-    if "warnings" in meta:
-        visible["warnings"] = meta["warnings"]
+    for name in ("warnings", "printed"):
+        if name in meta:
+            visible[name] = meta[name]
     idempotency: JsonObject = meta.get("idempotency", {})
     if idempotency.get("replayed") or "kept" in idempotency:
         visible["idempotency"] = idempotency

@@ -18,7 +18,13 @@ from tooli.orchestrate.script_run import (
     Script,
     run_script,
 )
-from tooli.orchestrate.script_tools import BARRIER, MODULES, read_script_tools, select_tools
+from tooli.orchestrate.script_tools import (
+    BARRIER,
+    MODULES,
+    read_script_tools,
+    select_tools,
+    where_stubs_are,
+)
 from tooli.pipeline.context import Context, call_of
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.schema.tool_reader import read_tool
@@ -27,32 +33,36 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, F
     from tooli.core.tool import Tool
     from tooli.orchestrate.script_tools import ScriptTool
+    from tooli.storage.state_files import MemoryFailureHistory
 
 MAX_CALLS, MAX_CONCURRENCY = 100_000, 256
 """The largest values of the options `max_calls` and `concurrency`."""
 
 
 def make_script(
-    app: App,
     source: str,
+    available: Mapping[str, ScriptTool],
     *,
     inputs: Mapping[str, Any] | None = None,
     tools: list[str] | None = None,
     read_only: bool = False,
     max_calls: int = DEFAULT_MAX_CALLS,
     concurrency: int = DEFAULT_CONCURRENCY,
+    surface: str = "cli",
 ) -> Script:
     """Return the Script of a source text, which may be a JSON plan.
 
+    `available` are the tools that the caller can call; `surface` is the interface that it uses.
     Raises an InputError if an option or the plan is not valid.
     """
-    selected = select_tools(read_script_tools(app.catalog), tools, read_only=read_only)
+    stubs_at = where_stubs_are(surface)
+    selected = select_tools(available, tools, read_only=read_only, stubs_at=stubs_at)
     _check_number("max_calls", max_calls, MAX_CALLS)
     _check_number("concurrency", concurrency, MAX_CONCURRENCY)
     values = {} if inputs is None else dict(inputs)
@@ -60,7 +70,8 @@ def make_script(
     if source.lstrip()[:1] == "{":
         plan = _read_plan(source)
         source = source if plan is None else compile_plan(plan, selected, values)
-    return Script(source, selected, values, max_calls, concurrency, DEFAULT_LIMITS)
+    advice = f"{stubs_at} shows the functions that it can call."
+    return Script(source, selected, values, max_calls, concurrency, DEFAULT_LIMITS, advice)
 
 
 def _check_number(name: str, value: int, maximum: int) -> None:
@@ -94,11 +105,30 @@ def _read_plan(source: str) -> Mapping[str, object] | None:
     return document if is_object(document) and is_plan(document) else None
 
 
-async def run_for(ctx: Context, app: App, script: Script) -> Any:
-    """Run a script as a part of the call that `ctx` belongs to."""
+def mark_script(fn: F) -> F:
+    """Mark a function that runs a script."""
+    vars(fn)["tooli_runs_script"] = True
+    return fn
+
+
+def runs_script(tool: Tool) -> bool:
+    """True if a tool runs a script, which makes more calls: it ends if its client disconnects."""
+    return getattr(tool.fn, "tooli_runs_script", False)
+
+
+async def run_for(
+    ctx: Context,
+    app: App,
+    script: Script,
+    failure_history: MemoryFailureHistory | None = None,
+) -> Any:
+    """Run a script as a part of the call that `ctx` belongs to.
+
+    `failure_history` is that of the server, which stops callers that repeat a failing call.
+    """
     call = call_of(ctx)
     if not call.caller.owns_process:
-        return await run_script(app, script, call)
+        return await run_script(app, script, call, failure_history)
     stop_routing = route_stdout()  # the text that a tool prints is its result
     try:
         return await run_script(app, script, call)
@@ -106,9 +136,18 @@ async def run_for(ctx: Context, app: App, script: Script) -> Any:
         stop_routing()
 
 
-def make_run_tool(app: App) -> Tool:
-    """Return the tool that runs a script: what `app.orchestrate(…)` calls."""
+def make_run_tool(
+    app: App,
+    find_tools: Callable[[Context], Mapping[str, ScriptTool]] | None = None,
+    failure_history: MemoryFailureHistory | None = None,
+) -> Tool:
+    """Return the tool that runs a script: what `app.orchestrate(…)` calls.
 
+    A server passes a function that returns the tools that the caller sees, and its history of
+    failures.
+    """
+
+    @mark_script
     async def run(
         ctx: Context,
         code: str,
@@ -118,17 +157,30 @@ def make_run_tool(app: App) -> Tool:
         max_calls: int = DEFAULT_MAX_CALLS,
         concurrency: int = DEFAULT_CONCURRENCY,
     ) -> object:
-        """Run a Python script that calls the tools of the app."""
+        """Run a Python script that calls the tools of the app.
+
+        The tools are async functions: `await find(text="a")`. The value of the last expression, or
+        what the script returns, is the result.
+
+        Args:
+            code: The script, or a JSON plan.
+            inputs: Variables of the script.
+            tools: The tools that it may call. Default: all.
+            read_only: It may call only tools that change nothing.
+            max_calls: Maximum number of calls.
+            concurrency: Maximum number of calls at the same time.
+        """
         script = make_script(
-            app,
             code,
+            read_script_tools(app.catalog) if find_tools is None else find_tools(ctx),
             inputs=inputs,
             tools=tools,
             read_only=read_only,
             max_calls=max_calls,
             concurrency=concurrency,
+            surface=ctx.caller.surface,
         )
-        return await run_for(ctx, app, script)
+        return await run_for(ctx, app, script, failure_history)
 
     state = app._state
     # The access rules of the tools that the script calls apply, so the script itself needs none.
@@ -136,7 +188,7 @@ def make_run_tool(app: App) -> Tool:
         run,
         app=state.name,
         path=("orchestrate", "run"),
-        kwargs={"auth": ()},
+        kwargs={"auth": (), "output_schema": {}},
         version=state.version,
     )
     return tool.replace(limits=tool.limits.replace(stops_itself=True))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+SANDBOX_PACKAGE = "pydantic_monty"
 INSTALL_COMMAND = "pip install 'tooli[eval]>=7.0a1'"
 SCRIPT_NAME = "script.py"
 _KILL_SIGNAL = getattr(signal, "SIGKILL", signal.SIGTERM)

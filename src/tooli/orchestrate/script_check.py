@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from json import loads
 
+from tooli.describe.mcp_tools import safe_name
 from tooli.errors import FormatError, InputError, Suggestion
 from tooli.orchestrate.script_hints import ScriptProblem, find_unsupported, hint_for
 from tooli.orchestrate.script_tools import BARRIER
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     )
 
     from tooli.errors import ToolError
+    from tooli.orchestrate.script_run import Script
     from tooli.orchestrate.script_tools import ScriptTool
 
     class Feed(Protocol):
@@ -41,17 +43,14 @@ MAX_SOURCE_CHARS = 200_000
 _MAX_PROBLEMS = 50
 _MAX_MESSAGE_CHARS = 500
 
+SCRIPT_HAS_ERRORS = "The script has errors, so nothing ran."
 BARRIER_LINE = f"{BARRIER}()\n"
 _TOP_LEVEL_RETURN = "`return` statement outside of a function"
 """The type checker refuses it; the sandbox ends the script with the value."""
 
 
 def start_script(
-    session: MontySession,
-    source: str,
-    tools: Mapping[str, ScriptTool],
-    inputs: Mapping[str, object],
-    on_print: Callable[[str, str], None],
+    session: MontySession, script: Script, on_print: Callable[[str, str], None]
 ) -> FunctionSnapshot:
     """Check a script and return the snapshot at the barrier, before its first line.
 
@@ -59,10 +58,12 @@ def start_script(
     """
     import pydantic_monty
 
+    source = script.source
+
     def feed(*, skip_type_check: bool) -> FunctionSnapshot:
         snapshot = session.feed_start(
             BARRIER_LINE + source,
-            inputs={**inputs},
+            inputs={**script.inputs},
             print_callback=on_print,
             skip_type_check=skip_type_check,
         )
@@ -79,13 +80,13 @@ def start_script(
     try:
         snapshot = feed(skip_type_check=False)
     except pydantic_monty.MontyTypingError as error:
-        problems += read_diagnostics(error.display(), tools)
+        problems += read_diagnostics(error.display(), source, script.tools)
         # The sandbox accepts less than the type checker, so it parses the script as well.
         snapshot = _parse(feed, problems)
     except (pydantic_monty.MontySyntaxError, pydantic_monty.MontyRuntimeError) as error:
-        raise script_error([*problems, _read_parser_error(error)]) from None
+        raise script_error([*problems, _read_parser_error(error)], script.advice) from None
     if problems or snapshot is None:
-        raise script_error(problems)
+        raise script_error(problems, script.advice)
     return snapshot
 
 
@@ -100,17 +101,34 @@ def _parse(feed: Feed, problems: list[ScriptProblem]) -> FunctionSnapshot | None
         return None
 
 
-def read_diagnostics(text: str, tools: Mapping[str, ScriptTool]) -> list[ScriptProblem]:
+def read_diagnostics(
+    text: str, source: str, tools: Mapping[str, ScriptTool]
+) -> list[ScriptProblem]:
     """Return the problems that the type checker found, in JSON."""
     found: list[ScriptProblem] = []
+    lines = source.split("\n")
     for entry in loads(text):
         message: str = entry["message"]
         if message == _TOP_LEVEL_RETURN:
             continue
         place = entry["location"]
-        hint = hint_for(message, _known_names(message, tools))
-        found.append(ScriptProblem(max(place["row"] - 1, 1), place["column"], message, hint))
+        row = max(place["row"] - 1, 1)
+        hint = _renamed_tool_hint(lines[row - 1 : row], tools)
+        hint = hint or hint_for(message, _known_names(message, tools))
+        found.append(ScriptProblem(row, place["column"], message, hint))
     return found
+
+
+def _renamed_tool_hint(lines: list[str], tools: Mapping[str, ScriptTool]) -> str | None:
+    """Return the hint for a line that calls a tool by a name that scripts use for something else.
+
+    A command `list` is the function `list_`, so `await list()` calls the builtin.
+    """
+    for name in re.findall(r"\bawait\s+(\w+)\s*\(", "".join(lines)):
+        renamed = tools.get(f"{name}_")
+        if name not in tools and renamed is not None and safe_name(renamed.tool) == name:
+            return f"The tool {name!r} is the function `{name}_`: Python has another {name!r}."
+    return None
 
 
 def _known_names(message: str, tools: Mapping[str, ScriptTool]) -> list[str]:
@@ -130,16 +148,19 @@ def _read_parser_error(error: MontySyntaxError | MontyRuntimeError) -> ScriptPro
     return ScriptProblem(max(line, 1), column, message, hint_for(message))
 
 
-def script_error(problems: list[ScriptProblem]) -> ToolError:
-    """Return the error for a script that has not run, with all its problems."""
+def script_error(problems: list[ScriptProblem], advice: str = "") -> ToolError:
+    """Return the error for a script that has not run, with all its problems.
+
+    `advice` says what the script can use.
+    """
     unique = list({(p.line, p.column, p.message): p for p in problems}.values())
     unique.sort(key=lambda problem: (problem.line, problem.column))
     first = unique[0]
     more = f" (and {len(unique) - 1} more)" if len(unique) > 1 else ""
     message = f"Line {first.line}, column {first.column}: {first.message}"[:_MAX_MESSAGE_CHARS]
-    fix = first.hint or "Correct the script. `orchestrate stubs` shows the functions it can call."
+    fix = first.hint or f"Correct the script. {advice}".strip()
     return InputError(
-        f"The script has errors, so nothing ran. {message}{more}",
+        f"{SCRIPT_HAS_ERRORS} {message}{more}",
         code="E1070",
         suggestion=Suggestion("retry_with_modified_input", fix),
         details={"errors": [problem.to_dict() for problem in unique[:_MAX_PROBLEMS]]},

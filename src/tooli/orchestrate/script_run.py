@@ -67,17 +67,14 @@ class Script(Record):
     max_calls: int = DEFAULT_MAX_CALLS
     concurrency: int = DEFAULT_CONCURRENCY
     limits: SandboxLimits = DEFAULT_LIMITS
+    advice: str = ""  # what the script can use, for the error about a wrong script
 
 
 async def check_script(script: Script) -> None:
     """Check a script without running it; raise an InputError that lists all errors."""
     stubs = render_checker_stubs(script.tools.values(), script.inputs)
     with Sandbox(script.limits, stubs) as sandbox:
-        await sandbox.run(
-            lambda session: start_script(
-                session, script.source, script.tools, script.inputs, _ignore_print
-            )
-        )
+        await sandbox.run(lambda session: start_script(session, script, _ignore_print))
 
 
 async def run_script(
@@ -103,7 +100,8 @@ async def run_script(
         return await run.run(remaining)
     finally:
         if outer.meta is not None:
-            outer.meta["calls"] = calls.counts()
+            if script.tools:
+                outer.meta["calls"] = calls.counts()
             if printed.text:
                 outer.meta["printed"] = printed.text
             outer.meta["sandbox"] = sandbox_version()
@@ -218,10 +216,7 @@ class _ScriptRun:
     # -------------------------------------------------------------- in the thread of the sandbox
 
     def _start(self, session: MontySession) -> _Stop:
-        script = self._script
-        barrier = start_script(
-            session, script.source, script.tools, script.inputs, self._printed.write
-        )
+        barrier = start_script(session, self._script, self._printed.write)
         self._file_name = barrier.position.filename
         return self._advance(barrier, {"return_value": None}, session)
 
@@ -275,9 +270,12 @@ class _ScriptRun:
         return _FUTURE
 
     def _answer_system_call(self, snapshot: FunctionSnapshot) -> Any:
-        """Note a sleep. Return None for all else that needs the system: the sandbox refuses it."""
+        """Note a sleep. Return None for all else that needs the system: the sandbox refuses it.
+
+        An expression, which has no tools, has no reason to sleep.
+        """
         id, name = snapshot.call_id, snapshot.function_name
-        if name not in ("asyncio.sleep", "time.sleep"):
+        if name not in ("asyncio.sleep", "time.sleep") or not self._script.tools:
             return None
         self._started.append(partial(self._calls.start_sleep, id, snapshot.args[0]))
         if name == "time.sleep":  # all tasks of the script wait for it

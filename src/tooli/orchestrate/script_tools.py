@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 BARRIER = "tooli_start_"
 """The function that tooli calls before the first line of a script: until then nothing has run."""
 
+STUBS_AT = "`orchestrate stubs`"
+"""Where callers on a command line find the stubs."""
+_STUBS_AT_BY_SURFACE = {"mcp": "search_tools", "http": "GET /orchestrate"}
+
 MODULES = (
     *("asyncio", "base64", "bisect", "binascii", "collections", "copy", "csv", "dataclasses"),
     *("datetime", "decimal", "functools", "hashlib", "itertools", "json", "math", "os", "pathlib"),
@@ -92,7 +96,11 @@ def _signature_names(schema: JsonObject) -> dict[str, str]:
 
 
 def select_tools(
-    tools: Mapping[str, ScriptTool], names: Collection[str] | None, *, read_only: bool
+    tools: Mapping[str, ScriptTool],
+    names: Collection[str] | None,
+    *,
+    read_only: bool,
+    stubs_at: str = STUBS_AT,
 ) -> dict[str, ScriptTool]:
     """Return the tools with these names, or all of them; with `read_only`, those that only read.
 
@@ -111,13 +119,18 @@ def select_tools(
                     code="E1001",
                     field="tools",
                     suggestion=Suggestion(
-                        "retry_with_modified_input", "`orchestrate stubs` lists the tools."
+                        "retry_with_modified_input", f"{stubs_at} lists the tools."
                     ),
                 )
             selected[name] = tools[name]
     if read_only:
         return {name: tool for name, tool in selected.items() if tool.tool.effects.read_only}
     return selected
+
+
+def where_stubs_are(surface: str) -> str:
+    """Return where the callers of an interface find the stubs."""
+    return _STUBS_AT_BY_SURFACE.get(surface, STUBS_AT)
 
 
 def is_required(tool: ScriptTool, name: str) -> bool:

@@ -177,6 +177,12 @@ STAGES: tuple[StageRow, ...] = (
     ),
     ("size_limit", "tooli.stages.pages:limit_size", _HAS_SIZE_LIMIT, _DRY_RUN),
     (
+        "python_eval",
+        "tooli.orchestrate.python_eval:evaluate_result",
+        ("options.python_eval",),
+        _DRY_RUN,
+    ),
+    (
         "concise",
         "tooli.stages.record_selection:omit_details",
         ("omits_details",),

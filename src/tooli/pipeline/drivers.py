@@ -197,8 +197,11 @@ def _run_fast_path(call: Call) -> Outcome:
 def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]:
     """Run a call, yield the items of its stream as they come, and return the outcome.
 
-    A function that does not stream yields nothing: its value is in the outcome.
+    A function that does not stream yields nothing: its value is in the outcome. So is that of an
+    expression about the whole result.
     """
+    if call.options.python_eval is not None:
+        return run(call, stages)
     with Walk(call.replace(is_streamed=True), stages) as walk:
         flow = walk.call.flow
         if walk.outcome is None:

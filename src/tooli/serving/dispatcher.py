@@ -87,7 +87,7 @@ class ToolDispatcher:
         if "rate_limit" in rules:
             check_rate_limit(rules["rate_limit"])
         self.app = app
-        self._failures = MemoryFailureHistory()
+        self.failures = MemoryFailureHistory()
         self._revision = -1
         self._cache: dict[object, Any] = {}
         self._reported: Mapping[str, None] = {}  # the invalid definitions, after the last report
@@ -224,7 +224,7 @@ class ToolDispatcher:
                 peer=peer,
                 request=request,
             ),
-            self._failures,
+            self.failures,
         )
         if request is not None:
             request.call = call
