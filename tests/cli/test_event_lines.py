@@ -98,6 +98,13 @@ def test_whole_result_is_in_the_last_line() -> None:
     assert printed["result"] == "Hello Ada"
 
 
+def test_plan_of_a_dry_run_is_in_the_last_line() -> None:
+    (line,) = lines_of("loaves", "--dry-run", "--stream")
+    plan = invoke(make_app(), "loaves", "--dry-run", "--json").envelope
+    assert (line["type"], line["meta"]["dry_run"]) == ("result", True)
+    assert line.get("result") == plan.get("result")
+
+
 @pytest.mark.parametrize("argv", [("loves",), ("loaves", "--count", "x"), ("loaves", "--cuont=1")])
 def test_usage_error_is_the_only_line(argv: tuple[str, ...]) -> None:
     done = invoke(make_app(), *argv, "--stream")

@@ -38,7 +38,7 @@ SERVERS = (HttpInterface, HandshakeInterface, StatelessInterface)
 
 def test_all_interfaces_are_listed_in_order() -> None:
     names = [each.name for each in interfaces(make_app())]
-    python, lines = ["call", "acall", "stream", "astream"], ["cli", "jsonl", "typer"]
+    python, lines = ["call", "acall", "stream", "astream"], ["cli", "jsonl", "--stream", "typer"]
     assert names == [*python, *lines, "http", "http-lines", "mcp", "mcp-stateless"]
 
 

@@ -163,7 +163,7 @@ def write_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
     mode = find_mode(invocation.mode)
     has_items = isinstance(outcome, Failed) and not mode.is_document
     if mode.ends_with_envelope:
-        has_items = call.tool.is_streaming
+        has_items = call.tool.is_streaming and not call.options.dry_run
     if has_items and outcome.value:
         output.emit(b"\n".join(mode.load_renderer()(call).value(outcome.value)))
         outcome = outcome.with_value(None)

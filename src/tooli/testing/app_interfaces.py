@@ -231,18 +231,15 @@ class JsonLinesInterface(Interface):
 class EventLinesInterface(Interface):
     """The command line with `--stream`."""
 
-    name, surface, accepts_argv = "--stream", "cli", True
+    name, surface, accepts_argv, streams = "--stream", "cli", True, True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """Return the envelope in the last line, with the items of the lines before it."""
+        """Return the items of the lines, or the result in the last line, or the error there."""
         done = invoke(self.app, *command_line(self.app, case), mode="stream")
-        envelope = {name: value for name, value in done.lines[-1].items() if name != "type"}
+        envelope = done.lines[-1]
         items = [line["value"] for line in done.lines if line["type"] == "item"]
-        tool = self.app.find(case.tool)
-        if items or (envelope["ok"] and tool is not None and tool.is_streaming):
-            meta = envelope.pop("meta")
-            envelope |= {"result": items, "meta": meta}
-        return InterfaceResponse(envelope, done.exit_code)
+        envelope = {**envelope, "result": items} if items else envelope
+        return InterfaceResponse(as_items(envelope), done.exit_code)
 
 
 @register_interface
