@@ -19,13 +19,16 @@ import pytest
 from tests.http.asgi_client import post
 
 from tooli import SecretInput, Tooli
+from tooli.annotations import Destructive
 from tooli.core.tool import MAX_PROBLEMS
+from tooli.pipeline import suggestions
 from tooli.serving.dispatcher import ToolDispatcher
 from tooli.stages import rate_limit
 from tooli.storage.audit_log import get_log_path
 from tooli.storage.audit_reader import read_last_records
 from tooli.testing import Case, invoke
 from tooli.testing.app_interfaces import interfaces
+from tooli.text import redact
 
 MAX_ANSWER_BYTES = 25_000
 COUNT = 3000
@@ -225,6 +228,37 @@ def test_problems_do_not_multiply_the_cost(case: str) -> None:
     assert calls < 12 * 20_000
 
 
+@pytest.mark.parametrize("yes", [False, True])
+def test_large_arguments_of_a_destructive_call_are_described_once(
+    yes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The refusal and each line of the audit log described all 20,000 values again."""
+    described: list[object] = []
+    app = Tooli("app")
+
+    @app.command(annotations=Destructive)
+    def drop(items: list[dict[str, int]]) -> int:
+        return len(items)
+
+    def describe(value: object, warnings: list[str]) -> object:
+        described.append(value)
+        return value
+
+    def to_json_value(value: object) -> object:
+        described.append(value)
+        return value
+
+    monkeypatch.setattr(redact, "to_jsonable", describe)
+    monkeypatch.setattr(suggestions, "to_json_value", to_json_value)
+    items = [{"a": number} for number in range(20_000)]
+    result = app.call("drop", items=items, yes=yes)
+    assert described == [items]
+    if not yes:
+        assert result.error is not None
+        assert result.error.code == "E1010"
+        assert "<items>" in str(result.error.suggestion)
+
+
 def test_valid_values_are_converted_once() -> None:
     checked.clear()
     assert make_app().call("counted", items=["1"] * 5000).result == 5000
@@ -286,6 +320,7 @@ def test_refused_call_never_runs_without_its_body(monkeypatch: pytest.MonkeyPatc
 SERVER = """
 import enum
 from tooli import SecretInput, Tooli
+from tooli.annotations import Destructive
 
 class Color(enum.Enum):
     RED = "red"

@@ -17,7 +17,12 @@ from tooli.annotations import Destructive
 from tooli.core.call import Failed, Ok
 from tooli.stages import audit as audit_stage
 from tooli.storage import audit_reader
-from tooli.storage.audit_log import get_log_path, log_app_event, log_event
+from tooli.storage.audit_log import (
+    CallDescription,
+    get_log_path,
+    log_app_event,
+    log_event,
+)
 from tooli.testing import Case, invoke
 from tooli.testing.app_interfaces import interfaces
 
@@ -247,6 +252,25 @@ def test_nested_values_with_secret_names_are_hidden() -> None:
         "pin_secret": "(hidden)",
         "many": 7,
     }
+
+
+def test_secret_that_is_loaded_while_the_call_runs_is_hidden_in_its_last_line(
+    state: Path,
+) -> None:
+    """Both lines of a run have one description, which is made again for a new secret."""
+    from tooli.core.call import Call, Caller
+
+    app, _ = make_app()
+    call = Call(app.find("look"), {"path": "hush-hush"}, Caller("cli"), [], secrets=[])
+    described = CallDescription(call)
+    assert log_event("run", call, description=described, phase="begins")
+    secret = SecretInput("hush-hush")
+    assert call.secrets is not None
+    call.secrets.append(secret)
+    assert log_event("run", call, description=described, phase="ends")
+    begins, ends = audit_reader.read_last_records(get_log_path("clerk"), 2)
+    assert begins["arguments"] == {"path": "hush-hush"}
+    assert ends["arguments"] == {"path": "***"}
 
 
 def test_digest_of_a_call_depends_on_the_key(state: Path) -> None:

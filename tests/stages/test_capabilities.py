@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 def logged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     events: list[Any] = []
     monkeypatch.setattr(
-        capabilities, "log_event", lambda event, call, **fields: events.append((event, fields))
+        capabilities,
+        "log_event",
+        lambda event, call, description, **fields: events.append((event, fields)),
     )
     return events
 

@@ -32,6 +32,7 @@ from tooli.schema import (
     convert_unambiguous_text,
     find_placeholder,
 )
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
@@ -243,8 +244,11 @@ def _json_arguments(target: SuggestedCall) -> JsonObject | None:
     for param in tool.public_params:
         if param.name in target.arguments:
             value = target.arguments[param.name]
-            if param.required or not is_default(param, value):
-                arguments[param.name] = _json_value(param, value)
+            if not param.required and is_default(param, value):
+                continue
+            is_shown = not _is_too_long(value)  # to convert a long value can take seconds
+            shown = _json_value(param, value) if is_shown else Placeholder(param.name).text
+            arguments[param.name] = shown
     sizes = {name: len(str(value)) + len(name) for name, value in arguments.items()}
     for name in sorted(sizes, key=lambda name: -sizes[name]):
         if sum(sizes.values()) <= MAX_SUGGESTED_CHARS:
@@ -254,6 +258,20 @@ def _json_arguments(target: SuggestedCall) -> JsonObject | None:
     return arguments
 
 
+def _is_too_long(value: Any) -> bool:
+    """True if a value has more parts and characters than a suggestion can show."""
+    remaining, parts = MAX_SUGGESTED_CHARS, [_unwrap(value)]
+    while parts and remaining >= 0:
+        part = parts.pop()
+        if isinstance(part, str):
+            remaining -= len(part)
+        elif is_list(part) or is_object(part):
+            remaining -= len(part)
+            if remaining >= 0:
+                parts += part.values() if is_object(part) else part
+    return remaining < 0
+
+
 def _unwrap(value: Any) -> Any:
     return value.value if isinstance(value, Converted) else value
 
@@ -261,8 +279,8 @@ def _unwrap(value: Any) -> Any:
 def _json_value(param: Param, value: Any) -> Any:
     value = _unwrap(value)
     if isinstance(value, Placeholder):
-        is_list = param.is_multiple or param.nargs > 1
-        return [value.text] * max(param.nargs, 1) if is_list else value.text
+        is_several = param.is_multiple or param.nargs > 1
+        return [value.text] * max(param.nargs, 1) if is_several else value.text
     if isinstance(value, RawText):
         texts = list(value.texts)
         return texts if param.is_multiple or param.nargs > 1 else "".join(texts[-1:])

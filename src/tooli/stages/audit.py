@@ -9,7 +9,7 @@ from time import monotonic, perf_counter
 
 from tooli.core.call import Failed
 from tooli.core.caller_key import caller_key
-from tooli.storage.audit_log import log_event, set_log_path
+from tooli.storage.audit_log import CallDescription, log_event, set_log_path
 
 TYPE_CHECKING = False
 
@@ -140,14 +140,16 @@ def record_run(call: Call) -> StageRun:
     if call.options.dry_run:
         return (yield call)
     event = "destructive_run" if call.tool.behavior.destructive else "run"
-    log_event(event, call, required=True, phase="begins", **_overrides(call))
+    described = CallDescription(call)
+    log_event(event, call, required=True, description=described, phase="begins", **_overrides(call))
     started = perf_counter()
     outcome = yield call
     fields: dict[str, Any] = {"ms": int((perf_counter() - started) * 1000)}
     if isinstance(outcome, Failed):
         vars(outcome.error)["is_logged"] = True
         fields["code"] = outcome.error.code
-    log_event(event, call, phase="ends", ok="code" not in fields, **fields)
+    is_ok = "code" not in fields
+    log_event(event, call, description=described, phase="ends", ok=is_ok, **fields)
     return outcome
 
 

@@ -18,7 +18,7 @@ from tooli.policy.allowed_access import (
     resolve_declared,
     with_uploads,
 )
-from tooli.storage.audit_log import log_event
+from tooli.storage.audit_log import CallDescription, log_event
 
 TYPE_CHECKING = False
 
@@ -98,12 +98,14 @@ def _log_violations(call: Call, violations: list[Violation]) -> None:
     """Log the first violations. The last line that is written has the number of the others."""
     logged = violations[:MAX_LOGGED_VIOLATIONS]
     not_logged = len(violations) - len(logged)
+    described = CallDescription(call)
     for number, violation in enumerate(logged, 1):
         is_last = number == len(logged)
         omitted: dict[str, Any] = {"not_logged": not_logged} if not_logged and is_last else {}
         log_event(
             "violation",
             call,
+            description=described,
             capability=violation.capability,
             target=violation.target,
             code=violation.code,

@@ -83,17 +83,25 @@ _configured_paths: dict[str, str] = {}
 # ------------------------------------------------------------------ events
 
 
-def log_event(event: str, call: Call, *, required: bool = False, **facts: object) -> bool:
+def log_event(
+    event: str,
+    call: Call,
+    *,
+    required: bool = False,
+    description: CallDescription | None = None,
+    **facts: object,
+) -> bool:
     """Log an event of a call; return False if the log cannot be written.
 
     If it cannot be written, the call gets a warning. With `required=True` and the strict policy
-    the call is refused with E4061 instead. With the policy "off" nothing is logged.
+    the call is refused with E4061 instead. With the policy "off" nothing is logged. Several events
+    of a call can have one `description`, because large arguments take time to describe.
     """
     if call.policy == "off":
         return True
     try:
         redactor = RecordRedactor(call)
-        record = {"event": event, **_describe_call(call, redactor)}
+        record = {"event": event, **(description or CallDescription(call)).read(redactor)}
         record |= _redact_facts(facts, redactor)
         append_line(get_log_path(call.tool.app), record, _lock_timeout_for(call))
     except Exception as failure:  # a problem with the log must not hide the outcome
@@ -104,6 +112,24 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: object
             call.warnings.append(warning)
         return False
     return True
+
+
+class CallDescription:
+    """The fields that describe a call in the log. They are made when the first event is logged."""
+
+    __slots__ = ("_call", "_fields", "_secret_count")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._fields: JsonObject | None = None
+        self._secret_count = 0
+
+    def read(self, redactor: RecordRedactor) -> JsonObject:
+        """Return the fields. They are made again if a secret was loaded since."""
+        if self._fields is None or self._secret_count != redactor.loaded_secret_count:
+            self._secret_count = redactor.loaded_secret_count
+            self._fields = _describe_call(self._call, redactor)
+        return self._fields
 
 
 class UnwrittenLogWarning(str):

@@ -59,10 +59,15 @@ class Redactor:
     def secret_forms(self) -> SecretForms:
         """All forms of the loaded secrets. Updated when another secret is loaded."""
         if self._secrets:
-            loaded_count = sum([secret.is_loaded for secret in self._secrets])
+            loaded_count = self.loaded_secret_count
             if loaded_count != self._loaded_count:
                 self._loaded_count, self._secret_forms = loaded_count, SecretForms(self._secrets)
         return self._secret_forms
+
+    @property
+    def loaded_secret_count(self) -> int:
+        """Number of secrets whose values are known."""
+        return sum([secret.is_loaded for secret in self._secrets or ()])
 
     def may_contain_secret(self, text: str) -> bool:
         """True if a JSON text may contain a secret."""
@@ -245,6 +250,11 @@ class RecordRedactor:
     def masked_count(self) -> int:
         """Number of secrets that were masked."""
         return self._redactor.hidden_secret_count
+
+    @property
+    def loaded_secret_count(self) -> int:
+        """Number of secrets whose values are known."""
+        return self._redactor.loaded_secret_count
 
     def redact(self, value: object) -> Any:
         """Return a value without the secrets of the call; the value itself if it has none."""
