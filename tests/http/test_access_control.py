@@ -192,6 +192,31 @@ async def test_failures_have_cors_headers() -> None:
     assert client.headers["vary"] == "origin"
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (b"http://localhost", 200),
+        (b"http://localhost:5173", 200),
+        (b"http://LOCALHOST:5173", 200),
+        (b"http://[::1]", 200),
+        (b"http://[::1]:5173", 200),
+        (b"https://localhost:5173", 403),
+        (b"http://localhost:", 403),
+        (b"http://localhost:*", 403),
+        (b"http://localhost:5173/", 403),
+        (b"http://localhost:5173@evil.example", 403),
+        (b"http://localhost:5173.evil.example", 403),
+        (b"http://localhost:evil.example", 403),
+        (b"http://localhost:\xb2", 403),
+        (b"http://localhost.evil.example:80", 403),
+    ],
+)
+async def test_any_port_is_a_number(origin: bytes, status: int) -> None:
+    api = make_api(allowed_origins=["http://localhost:*", "http://[::1]:*"])
+    answer = await send(api, "GET", "/health", None, (b"origin", origin))
+    assert answer.status == status
+
+
 async def test_preflight_allows_only_allowed_origins() -> None:
     api = make_api(allowed_origins=["https://app.example"], token="t")
     preflight = [

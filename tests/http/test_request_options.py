@@ -20,6 +20,15 @@ if TYPE_CHECKING:
         (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is given twice"),
         (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
         (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
+        (b"dry_run=true&dry_run=false", None, "E1007", "?dry_run= is given twice"),
+        (b"yes=false&yes=true", None, "E1007", "?yes= is given twice"),
+        (b"limit=1&limit=2", None, "E1007", "?limit= is given twice"),
+        (
+            b"response_format=concise&response_format=detailed",
+            None,
+            "E1007",
+            "?response_format= is given twice",
+        ),
     ],
 )
 def test_different_values_of_one_option_are_a_problem(
@@ -29,6 +38,12 @@ def test_different_values_of_one_option_are_a_problem(
     (problem,) = read_options(query, headers)[1]
     assert problem.code == code
     assert problem.message.startswith(message)
+
+
+def test_same_value_of_one_option_is_no_problem() -> None:
+    options, problems = read_options(b"dry_run=true&dry_run=true", {})
+    assert options.dry_run
+    assert not problems
 
 
 @pytest.fixture

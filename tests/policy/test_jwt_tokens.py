@@ -70,6 +70,7 @@ def test_other_audiences_are_rejected(audience: Any) -> None:
         ({"sub": None, "client_id": "robot"}, "client:robot"),
         ({"sub": None, "azp": "robot"}, "client:robot"),
         ({"client_id": "robot"}, "ada"),
+        ({"sub": "client:robot", "client_id": "robot"}, "client:robot"),
     ],
 )
 def test_token_of_a_client_has_its_id_as_subject(changed: Any, principal: str) -> None:
@@ -84,6 +85,8 @@ def test_token_of_a_client_has_its_id_as_subject(changed: Any, principal: str) -
         ({"sub": ""}, "invalid claim"),
         ({"sub": "a\nb"}, "invalid subject"),
         ({"sub": 5}, "invalid claim"),
+        ({"sub": "client:robot"}, "form of a client"),
+        ({"sub": "client:robot", "client_id": "other"}, "form of a client"),
         ({"cnf": {"jkt": "x"}}, "bound to a key"),
         ({"exp": None}, "has no exp"),
         ({"exp": 1}, "has expired"),

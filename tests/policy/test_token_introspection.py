@@ -85,6 +85,8 @@ def test_public_client_sends_its_id(issuer: FakeIssuer) -> None:
         ({"sub": None}, "no sub"),
         ({"sub": ""}, "no sub"),
         ({"sub": 5}, "invalid claim"),
+        ({"sub": "client:robot"}, "form of a client"),
+        ({"sub": "client:robot", "client_id": "other"}, "form of a client"),
         ({"sub": "a\x00"}, "invalid subject"),
         ({"scope": {"a": 1}}, "unknown form"),
     ],
@@ -152,6 +154,18 @@ def test_no_token_is_accepted_while_the_server_fails(
     issuer.routes["/introspect"] = answer()
     clock[0] += token_introspection.RETRY_SECONDS
     assert endpoint.identify(b"x", may_wait=True).principal == "ada"
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"oops", b'"x"', b"", b"[" * 1000])
+def test_bad_answer_about_one_token_does_not_concern_the_others(
+    issuer: FakeIssuer, endpoint: TokenIntrospection, clock: list[float], body: bytes
+) -> None:
+    """A caller who could cause such an answer made the server refuse all tokens for a second."""
+    issuer.routes["/introspect"] = lambda handler: reply(handler, 200, body)
+    with pytest.raises(IssuerError, match=r"the answer|did not answer"):
+        endpoint.identify(b"bad", may_wait=True)
+    issuer.routes["/introspect"] = answer()
+    assert endpoint.identify(b"good", may_wait=True).principal == "ada"
 
 
 def test_several_requests_with_one_token_ask_once(

@@ -113,6 +113,10 @@ async def test_versions_over_http() -> None:
     assert "it has 3.0rc1, 2.0, 1.0" in unknown.json()["error"]["message"]
     same = await post(api, "single", {}, query=b"version=7&yes=true")
     assert same.json()["result"] == 7
+    twice = await post(api, "add", {"a": 1, "b": 2}, query=b"version=1.0&version=2.0")
+    assert twice.json()["error"]["code"] == "E1007"
+    repeated = await post(api, "add", {"a": 1, "b": 2}, query=b"version=1.0&version=1.0")
+    assert repeated.json()["meta"]["version"] == "1.0"
 
 
 @pytest.mark.parametrize("meta", [{"io.tooli/version": "1.0"}, {"fastmcp": {"version": "1.0"}}])
@@ -124,6 +128,33 @@ def test_versions_over_mcp(meta: dict[str, Any]) -> None:
     assert '"version":"1.0"' in str(result) or result["structuredContent"] in (3, {"result": 3})
     with pytest.raises(RpcError, match=r"it has 3\.0rc1, 2\.0, 1\.0"):
         service.tool_call_request({"name": "add", "_meta": {"io.tooli/version": "9"}}, context)
+
+
+@pytest.mark.parametrize("version", [1.0, 1, True, ["1.0"], {"a": 1}])
+@pytest.mark.parametrize("key", ["io.tooli/version", "fastmcp"])
+def test_version_over_mcp_that_is_no_text(key: str, version: object) -> None:
+    """The default version ran, although the client asked for another one."""
+    service = McpService(make_app())
+    context = RequestContext(caller_from_client_info(None, {}), None, True)
+    meta = {key: version if key != "fastmcp" else {"version": version}}
+    with pytest.raises(RpcError, match="must be a text"):
+        service.tool_call_request({"name": "add", "_meta": meta}, context)
+
+
+async def test_command_without_a_version_has_that_of_the_app() -> None:
+    app = Tooli("app", version="4.2")
+
+    @app.command()
+    def look() -> str:
+        return "x"
+
+    api = app.asgi(mcp=False)
+    for path in ("look", "look@4.2"):
+        query = b"version=4.2" if path == "look" else b""
+        answer = await post(api, path, {}, query=query)
+        assert answer.json()["meta"]["version"] == "4.2"
+    unknown = await post(api, "look", {}, query=b"version=4.3")
+    assert "'look' has no version '4.3': it has 4.2" in unknown.json()["error"]["message"]
 
 
 # ------------------------------------------------------------------ registering

@@ -143,10 +143,10 @@ class AccessControl:
         origin_text = origin.decode("latin-1").lower()
         if origin_text.partition("://")[2] == host.decode("latin-1").lower():
             return  # a page of this server: its origin equals the Host, which is checked
-        any_port = (
-            f"{origin_text.rpartition(':')[0] if origin_text.count(':') > 1 else origin_text}:*"
-        )
-        if self._origins.isdisjoint((origin_text, any_port, "*")):
+        name, _, port = origin_text.rpartition(":")
+        any_port = f"{name if port.isdecimal() else origin_text}:*"
+        is_allowed = not self._origins.isdisjoint((origin_text, any_port, "*"))
+        if not is_allowed or "*" in origin_text:
             raise _origin_error("that origin", origin_text)
         request.extra_headers = (
             *request.extra_headers,

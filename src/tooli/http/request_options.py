@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl
 
 from tooli.config.setting_definitions import BOOLEAN_VALUES
-from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS, RUN_OPTIONS
+from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS
 from tooli.core.call import DEFAULT_OPTIONS, Options, Problem
 from tooli.records.call_options import build_options
 from tooli.serving.dispatcher import unknown_option_problem
@@ -36,12 +36,15 @@ def read_options(
         if header in headers:
             values[name] = headers[header].decode("latin-1").strip().strip('"')
     names_in_headers = {*values}
+    given = dict(values)
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
         return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parameters"),)
     for name, value in pairs:
         kind = HTTP_OPTIONS.get(name)
+        if given.setdefault(name, value) != value and kind is not None:
+            problems.append(_conflicting_option_problem(name, name in names_in_headers))
         if kind is None:
             problems.append(unknown_option_problem(name, HTTP_OPTIONS))
         elif kind == "flag":
@@ -56,8 +59,6 @@ def read_options(
                 expected = " or ".join(CHOICES[name])
                 problems.append(_invalid_option_problem(name, value, expected))
         else:
-            if name in RUN_OPTIONS and values.get(name, value) != value:
-                problems.append(_conflicting_option_problem(name, name in names_in_headers))
             values[name] = value
     options, option_problems = build_options(values)
     return options, (*problems, *option_problems)

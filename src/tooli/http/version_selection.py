@@ -60,6 +60,10 @@ def _select_version(api: Api, request: HttpRequest, path: str) -> Tool | None:
     if version is None and "version" not in tool.param_names:
         pairs = parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)
         versions = [value for name, value in pairs if name == "version"]
+        if len({*versions}) > 1:
+            raise InputError(
+                "?version= is given twice with different values: send it once", code="E1007"
+            )
         version = versions[-1] if versions else None
         rest = urlencode([pair for pair in pairs if pair[0] != "version"])
         request.scope = {**request.scope, "query_string": rest.encode("latin-1")}

@@ -305,7 +305,9 @@ def _requested_version(meta: object) -> str | None:
     version = meta.get(VERSION_KEY)
     if version is None and is_object(meta.get("fastmcp")):
         version = meta["fastmcp"].get("version")
-    return version if isinstance(version, str) else None
+    if version is None or isinstance(version, str):
+        return version
+    raise RpcError(INVALID_PARAMS, f"_meta.{VERSION_KEY} must be a text, such as '1.0'")
 
 
 def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ) -> Caller:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LEEWAY_SECONDS = 30
 """Seconds by which clocks may differ."""
 _MAX_SCOPES, _MAX_SUBJECT_CHARS = 500, 200
+_CLIENT_PREFIX = "client:"
 _TOKEN_TYPES = (None, "at+jwt", "application/at+jwt", "jwt")
 """The accepted `typ` of tokens of an authorization server (RFC 9068), in lower case."""
 
@@ -130,6 +131,7 @@ def identity_from_claims(claims: JsonObject, expected: ExpectedClaims) -> Identi
         raise TokenRejected("is for an audience, but no token_audience is set")
     check_claim_types(claims)
     if expected.is_access_token:
+        check_client_form(claims)
         if claims.get("cnf") is not None:  # its sender must prove that it has the key
             raise TokenRejected("is bound to a key, which this server cannot check")
         if claims.get("sub") is None:
@@ -162,7 +164,18 @@ def is_valid_subject(subject: str) -> bool:
 def client_subject(claims: JsonObject) -> str | None:
     """Return the subject of a token that a client requested for itself."""
     client = claims.get("client_id", claims.get("azp"))
-    return f"client:{client}" if isinstance(client, str) and client else None
+    return f"{_CLIENT_PREFIX}{client}" if isinstance(client, str) and client else None
+
+
+def check_client_form(claims: JsonObject) -> None:
+    """Reject a subject that looks like the one of a client, unless it is the token's own client.
+
+    Otherwise a user whose name an authorization server does not check could act as a client.
+    """
+    subject = claims.get("sub")
+    is_client = isinstance(subject, str) and subject.startswith(_CLIENT_PREFIX)
+    if is_client and subject != client_subject(claims):
+        raise TokenRejected("has a subject in the form of a client")
 
 
 def check_claim_types(claims: JsonObject) -> None:

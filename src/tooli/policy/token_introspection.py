@@ -18,7 +18,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from tooli.core.held_keys import hold_key
-from tooli.policy.issuer_requests import RequestRefused, request_json
+from tooli.policy.issuer_requests import RequestRefused, parse_object, request_bytes
 from tooli.policy.jwt_tokens import (
     LEEWAY_SECONDS,
     Identity,
@@ -26,6 +26,7 @@ from tooli.policy.jwt_tokens import (
     MustWait,
     TokenRejected,
     check_claim_types,
+    check_client_form,
     client_subject,
     has_audience,
     is_valid_subject,
@@ -120,12 +121,13 @@ class TokenIntrospection:
     def _ask(self, token: bytes, digest: bytes) -> Identity:
         asked_at = monotonic()  # the answer may be as old as the question
         try:
-            answer = request_json(self._url, self._form(token), self._authorization())
+            data = request_bytes(self._url, self._form(token), self._authorization())
         except RequestRefused:
             raise  # because of this token, perhaps: the server is asked about others
         except IssuerError as failure:
             self._failure = monotonic() + RETRY_SECONDS, str(failure)
             raise
+        answer = parse_object(self._url, data)  # if it fails, because of this token, perhaps
         until = asked_at + CACHE_SECONDS
         try:
             identity = read_answer(answer, self._expected)
@@ -203,6 +205,7 @@ def read_answer(answer: JsonObject, expected: ExpectedClaims) -> Identity:
         raise TokenRejected("is for another audience")
     if answer.get("cnf") is not None:
         raise TokenRejected("is bound to a key, which this server cannot check")
+    check_client_form(answer)
     subject = answer.get("sub") or client_subject(answer)
     if subject is None:
         raise TokenRejected("has no sub")

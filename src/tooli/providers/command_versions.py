@@ -123,5 +123,7 @@ def select_version(app: App, tool: Tool, version: str) -> Tool:
     found = app.find(f"{key}@{version}")
     if found is not None:
         return found
+    if not tool.guidance.versions and version == tool.version:
+        return tool  # it has no `version=`, so it has the version of the app
     versions = tool.guidance.versions or ((tool.version,) if tool.version else ())
     raise unknown_version_error(split_version(tool.name)[0], version, versions)
