@@ -14,11 +14,14 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from tests.integration.http.server_process import (
+    PROCESS_TIMEOUT,
     RunningCall,
     ServerProcess,
     is_running,
     wait_until,
 )
+
+from tooli.serving.worker_processes import is_repeated_signal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers need fork")
 
@@ -71,7 +74,39 @@ def test_connections_are_refused_while_the_workers_finish_their_calls(tmp_path: 
     server.process.send_signal(signal.SIGTERM)
     wait_until(lambda: not _accepts_connections(server))
     assert call.finish()["ok"]
-    assert server.stop()[0] == 0
+    server.process.communicate(timeout=PROCESS_TIMEOUT)  # a second signal would kill the workers
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_second_signal_ends_the_server_at_once(
+    workers: int, second: signal.Signals, tmp_path: Path
+) -> None:
+    """Only a second SIGINT did; after a second SIGTERM, the server waited for its calls."""
+    server = ServerProcess(workers=workers, grace=100_000)
+    call = RunningCall(server, "wait", tmp_path, may_fail=True)
+    server.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: not _accepts_connections(server))
+    server.process.send_signal(second)
+    server.process.communicate(timeout=PROCESS_TIMEOUT)
+    assert server.process.returncode in (0, 143)
+    call.abandon()
+
+
+@pytest.mark.parametrize(
+    ("sig", "earlier", "is_repeated"),
+    [
+        (signal.SIGTERM, set(), False),
+        (signal.SIGINT, set(), False),
+        (signal.SIGTERM, {signal.SIGTERM}, True),
+        (signal.SIGINT, {signal.SIGINT}, True),
+        (signal.SIGINT, {signal.SIGTERM}, True),
+        (signal.SIGTERM, {signal.SIGINT}, False),
+    ],
+)
+def test_repeated_signal(sig: int, earlier: set[int], is_repeated: bool) -> None:
+    assert is_repeated_signal(sig, earlier) is is_repeated
 
 
 def _accepts_connections(server: ServerProcess) -> bool:

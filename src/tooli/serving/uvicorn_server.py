@@ -19,6 +19,7 @@ import uvicorn
 from tooli.serving.connection_acceptor import ConnectionAcceptor, connection_limit
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS, is_installed
 from tooli.serving.http_protocols import H11Connection
+from tooli.serving.worker_processes import is_repeated_signal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -118,6 +119,7 @@ class GracefulServer(uvicorn.Server):
         self._on_shutdown = on_shutdown
         self._loop: asyncio.AbstractEventLoop | None = None
         self._shutdown_task: asyncio.Task[None] | None = None
+        self._signals: set[int] = set()  # those that have arrived
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Start the application, then accept connections within the limits of the process.
@@ -167,9 +169,17 @@ class GracefulServer(uvicorn.Server):
                 signal.signal(sig, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start the shutdown, and a timer that ends the process even if a call never returns."""
-        if self._loop is None or self._shutdown_task is not None:
+        """Start the shutdown, and a timer that ends the process even if a call never returns.
+
+        A repeated signal ends the server at once. A worker ignores it, because a service manager
+        signals all processes, and the parent process then signals its workers.
+        """
+        is_repeated = is_repeated_signal(sig, self._signals)
+        self._signals.add(sig)
+        if self._loop is None:
             super().handle_exit(sig, frame)
+        elif is_repeated and self._parent_pipe is None:
+            self.should_exit = self.force_exit = True
         else:
             self._loop.call_soon_threadsafe(self._start_shutdown)
         if self._parent_pipe is None:  # a worker needs no timer: its parent process kills it

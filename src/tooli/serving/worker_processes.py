@@ -113,6 +113,7 @@ class WorkerProcesses:
         os.set_blocking(self.wakeup_writer, False)
         self._is_ending = False
         self._kill_at: float | None = None
+        self._signals: set[int] = set()  # those that have arrived
         self._next_start = 0.0
         self._failed_starts = 0  # in a row
         self._early_ends = 0  # in a row: workers that ended soon after their start
@@ -225,11 +226,14 @@ class WorkerProcesses:
     def shut_down(self, sig: int, frame: FrameType | None) -> None:
         """Send SIGTERM to every worker, and close the listening socket.
 
-        Workers that still run after the grace period are killed.
+        Workers that still run after the grace period, or at a repeated signal, are killed.
         """
         if not self._is_ending:
             self._is_ending = True
             self._kill_at = monotonic() + self._grace + KILL_DELAY
+        elif self._kill_at is not None and is_repeated_signal(sig, self._signals):
+            self._kill_at = monotonic()
+        self._signals.add(sig)
         self._signal_all(signal.SIGTERM)
         self._stop_listening()
 
@@ -251,6 +255,14 @@ class WorkerProcesses:
             self.wakeup_writer,
         ):
             os.close(pipe)
+
+
+def is_repeated_signal(sig: int, earlier: set[int]) -> bool:
+    """True if a process should end at once: Ctrl-C after another signal, or the same one again.
+
+    Ctrl-C reaches a whole process group, and a parent may then send SIGTERM as well.
+    """
+    return sig in earlier or (sig == signal.SIGINT and bool(earlier))
 
 
 def _describe_status(status: int) -> str:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +91,31 @@ def server_starter() -> Iterator[StartServer]:
 
 
 class RunningCall:
-    """A call that a server runs until `finish`. `folder` gets the files that control the tool."""
+    """A call that a server runs until `finish`. `folder` gets the files that control the tool.
 
-    def __init__(self, server: ServerProcess, tool: str, folder: Path) -> None:
+    `may_fail=True` is for a server that ends before the call.
+    """
+
+    def __init__(
+        self, server: ServerProcess, tool: str, folder: Path, *, may_fail: bool = False
+    ) -> None:
         started, self._release = folder / "started", folder / "release"
         arguments = {"started": str(started), "release": str(self._release)}
         self._responses: list[tuple[int, Any]] = []
-        self._thread = threading.Thread(
-            target=lambda: self._responses.append(server.post(tool, arguments))
-        )
+
+        def send() -> None:
+            with suppress(*((OSError, http.client.HTTPException) if may_fail else ())):
+                self._responses.append(server.post(tool, arguments))
+
+        self._thread = threading.Thread(target=send)
         self._thread.start()
         wait_until(started.exists)
+
+    def abandon(self) -> None:
+        """Wait until the connection is closed. The tool ends if its process still runs."""
+        self._release.touch()
+        self._thread.join(120)
+        assert not self._thread.is_alive()
 
     def finish(self) -> Any:
         """Let the tool return, and return the envelope."""
