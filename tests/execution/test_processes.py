@@ -97,7 +97,7 @@ def test_descriptors_are_closed(has_proc: bool, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_orphans_are_not_adopted_without_prctl(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_prctl_cache", [])
+    monkeypatch.setattr(processes, "_c_functions", {})
     monkeypatch.setitem(sys.modules, "_ctypes", None)
     assert processes.adopt_orphans() is False
 

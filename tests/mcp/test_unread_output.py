@@ -39,30 +39,6 @@ def test_unread_bytes_are_counted(ends: tuple[int, int]) -> None:
     assert count_unread_bytes(writer) == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can change the size of a pipe")
-def test_large_message_makes_the_pipe_larger() -> None:
-    import fcntl
-
-    reader, writer = os.pipe()
-    transport = StdioTransport(-1, writer)
-    transport.send(b"x" * 100)
-    before = fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ)
-    thread = threading.Thread(target=transport.send, args=(b"x" * (1 << 18),))
-    thread.start()
-    left = 100 + (1 << 18) + 2
-    while left:
-        left -= len(os.read(reader, 65536))
-    thread.join(120)
-    assert before < fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ) == unread_output.PIPE_BYTES
-    os.close(reader)
-    os.close(writer)
-
-
-def test_other_outputs_keep_their_size(tmp_path: Path) -> None:
-    with (tmp_path / "out").open("wb") as file:
-        unread_output.widen_pipe(file.fileno())
-
-
 def test_file_has_no_reader_to_wait_for(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as file:
         file.write(b"x")

@@ -68,24 +68,32 @@ def prctl(option: int, value: int) -> bool:
     return load_prctl()(option, value) == 0
 
 
-_prctl_cache: list[Callable[[int, int], int]] = []
-
-
 def load_prctl() -> Callable[[int, int], int]:
-    """Return a function that calls prctl; without prctl it returns -1.
+    """Return a function that calls prctl; without prctl it returns -1."""
+    found = load_c_function("prctl")
+
+    def call(option: int, value: int) -> int:
+        return found(option, value, 0, 0, 0)
+
+    return call
+
+
+_c_functions: dict[str, Callable[..., int]] = {}
+
+
+def load_c_function(name: str) -> Callable[..., int]:
+    """Return a function of the C library that takes numbers; one that returns -1 if it is missing.
 
     `_ctypes` takes a tenth of the time of `ctypes` to import.
     """
-    if not _prctl_cache:
+    if name not in _c_functions:
         try:
             native: Any = __import__("_ctypes")
-            address = native.dlsym(native.dlopen(None, 0), "prctl")
-            _prctl_cache.append(
-                lambda option, value: native.call_cdeclfunction(address, (option, value, 0, 0, 0))
-            )
+            address = native.dlsym(native.dlopen(None, 0), name)
+            _c_functions[name] = lambda *values: native.call_cdeclfunction(address, values)
         except (ImportError, AttributeError, OSError):
-            _prctl_cache.append(lambda option, value: -1)
-    return _prctl_cache[0]
+            _c_functions[name] = lambda *values: -1
+    return _c_functions[name]
 
 
 def send_signal(pid: int, number: int) -> bool:

@@ -50,8 +50,8 @@ MAX_LINE_BYTES = 64 << 20
 _MAX_JOINED_BYTES = 1 << 16
 """A line of this size is written in parts."""
 
-_WIDE_PIPE_BYTES = 1 << 18
-"""A line of this size makes the pipe to the client larger."""
+_LARGE_LINE_BYTES = 1 << 18
+"""The first line of this size prepares the process for large messages."""
 
 _ID_SEARCH_BYTES = 1 << 20
 """Number of bytes at each end of an oversized line that are searched for an id."""
@@ -63,7 +63,7 @@ class StdioTransport:
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
-        self._is_wide = False  # True: the pipe to the client was enlarged, if that is possible
+        self._is_prepared = False  # True: for large messages
         self._lock = Lock()
         self._has_sent_progress = False  # since the last answer
         self.is_broken = False  # the client has closed stdout
@@ -153,11 +153,11 @@ class StdioTransport:
         """
         size = sum(map(len, parts))
         lines = [b"".join(parts) + b"\n"] if size < _MAX_JOINED_BYTES else [*parts, b"\n"]
-        if size >= _WIDE_PIPE_BYTES and not self._is_wide:
-            from tooli.mcp.unread_output import widen_pipe
+        if size >= _LARGE_LINE_BYTES and not self._is_prepared:
+            from tooli.mcp.large_messages import prepare_for_large_messages
 
-            self._is_wide = True
-            widen_pipe(self._write_fd)
+            self._is_prepared = True
+            prepare_for_large_messages(self._write_fd)
         with self._lock:
             for line in lines:
                 self._write_all(memoryview(line))

@@ -1,6 +1,6 @@
-"""What was written to the client and not read yet: wait for it, and how much it can be.
+"""What was written to the client and not read yet: wait for it.
 
-Only calls that report progress and large messages load this module.
+Only calls that report progress load this module.
 """
 
 from __future__ import annotations
@@ -8,24 +8,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import suppress
 from time import monotonic, sleep
 
 READ_TIMEOUT, POLL_INTERVAL, FIXED_DELAY = 0.25, 0.0005, 0.005
 """Seconds to wait until a client has read, between two checks, and where it cannot be checked."""
-
-
-PIPE_BYTES = 1 << 20
-"""Size of the pipe to a client that gets large messages: the limit for users on Linux."""
-
-
-def widen_pipe(fd: int) -> None:
-    """Let a pipe hold more, so that a large message needs fewer switches between the processes."""
-    if sys.platform == "linux":
-        import fcntl
-
-        with suppress(OSError):  # no pipe, or the user has too many large ones
-            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def wait_until_read(fd: int) -> None:
