@@ -14,6 +14,7 @@ from tooli.core.tool import Tool
 from tooli.errors import DefinitionError
 from tooli.providers import described_tool
 from tooli.providers.deferred_tool import DeferredTool, deferred_tool
+from tooli.providers.search import format_signature
 from tooli.transforms import Arg, Namespace, ToolTransform, Visibility
 
 if TYPE_CHECKING:
@@ -78,6 +79,20 @@ def test_schemas_are_those_of_the_loaded_tool() -> None:
     assert tool.guidance.output_schema == {"type": "integer"}
     assert tool.argument_check is None
     assert loads == ["load"]
+
+
+def test_signature_of_an_outline_loads_nothing() -> None:
+    outlines: list[dict[str, Any] | None] = [SCHEMA]
+    tool = make(outline=lambda: outlines[0])
+    (listed,) = app_of(tool, namespace="n").catalog
+    signature = "n.math.double(a: int)  # Double. [read-only]"
+    assert format_signature(listed) == signature
+    assert not loads
+    outlines[0] = None  # it is not valid
+    assert format_signature(listed) == signature
+    assert loads == ["load"]
+    outlines[0] = {"properties": {}}  # it is not needed any more
+    assert format_signature(listed) == signature
 
 
 def test_a_transform_of_the_arguments_loads_it() -> None:

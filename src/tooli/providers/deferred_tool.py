@@ -15,7 +15,7 @@ from tooli.core.definitions import (
 )
 from tooli.core.tool import Guidance, Tool
 from tooli.providers.provider import UNKNOWN_EFFECTS, make_doc, tool_path
-from tooli.schema.described import clean_text
+from tooli.schema.described import clean_text, read_params
 
 TYPE_CHECKING = False
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tooli.core import Record
-    from tooli.core.protocols import CommandOptions
-    from tooli.core.tool import Behavior
+    from tooli.core.protocols import CommandOptions, JsonObject
+    from tooli.core.tool import Behavior, Param
 
     _Base = Record
 else:
@@ -69,10 +69,32 @@ class _Deferred(_Base):
         return self.plain_class, tuple([getattr(self, name) for name in names])
 
 
+class _ToolLoader:
+    """Loads a tool once."""
+
+    def __init__(
+        self, load: Callable[[], Tool], outline: Callable[[], JsonObject | None] | None
+    ) -> None:
+        self._load = load
+        self._outline = outline
+        self._tool: Tool | None = None
+
+    def __call__(self) -> Tool:
+        """Return the tool."""
+        if self._tool is None:
+            self._tool = self._load()
+        return self._tool
+
+    def outline_params(self) -> tuple[Param, ...] | None:
+        """Return the parameters of an outline, if the tool is not loaded and has a valid one."""
+        schema = self._outline() if self._outline is not None and self._tool is None else None
+        return None if schema is None else read_params(schema, ())
+
+
 class DeferredTool(_Deferred, Tool):
     """A tool whose parameters and schemas are read when they are first needed."""
 
-    load: Callable[[], Tool]  # pyright: ignore[reportGeneralTypeIssues]  `__init__` sets it
+    load: _ToolLoader  # pyright: ignore[reportGeneralTypeIssues]  `__init__` sets it
     __init__ = _Deferred.__init__
     plain_class = Tool
     deferred_fields = frozenset(
@@ -81,6 +103,13 @@ class DeferredTool(_Deferred, Tool):
             *("has_handles", "may_have_secrets"),
         )
     )
+
+    @property
+    def signature_params(self) -> Sequence[Param]:
+        """The parameters for a signature, without the inner parts of their schemas."""
+        loader: _ToolLoader = object.__getattribute__(self, "load")
+        found = loader.outline_params()
+        return self.public_params if found is None else found
 
 
 class DeferredGuidance(_Deferred, Guidance):
@@ -96,6 +125,7 @@ def deferred_tool(
     name: str | Sequence[str],
     load: Callable[[], Tool],
     *,
+    outline: Callable[[], JsonObject | None] | None = None,
     description: str = "",
     annotations: Behavior | None = None,
     stops_itself: bool = False,
@@ -104,18 +134,14 @@ def deferred_tool(
 ) -> Tool:
     """Return a tool whose parameters and schemas `load` returns when they are first needed.
 
-    `load` returns a tool of `described_tool`, is called once, and must not fail. The keywords are
-    those of `described_tool`; `returns_page=True` is for a function that returns a `Page`.
+    `load` returns a tool of `described_tool`, is called once, and must not fail. `outline` returns
+    the schema of the arguments for the signature in a list, if that is faster. The other keywords
+    are those of `described_tool`; `returns_page=True` is for a function that returns a `Page`.
     """
     check_command_options("deferred_tool", options)
     options = with_end(options)
     path = tool_path(name)
-    found: list[Tool] = []
-
-    def load_once() -> Tool:
-        if not found:
-            found.append(load())
-        return found[0]
+    load_once = _ToolLoader(load, outline)
 
     def run(**given: Any) -> Any:
         return load_once().fn(**given)

@@ -36,7 +36,7 @@ from tooli.text.jsonable import is_list, is_object, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from tooli.core.tool import Param, Shape, Tool
@@ -348,7 +348,9 @@ def _truncate(text: str, max_chars: int) -> str:
 
 def _format_parameters(tool: Tool, max_chars: int) -> str:
     """Return the parameters. If they are too long, optional ones are left out from the end."""
-    shown = [param for param in tool.public_params if param.required or not param.hidden]
+    found: Sequence[Param] | None = getattr(tool, "signature_params", None)  # of a DeferredTool
+    params = tool.public_params if found is None else found
+    shown = [param for param in params if param.required or not param.hidden]
     formatted = [_format_parameter(param) for param in shown]
     for at in range(len(formatted) - 1, -1, -1):
         if not shown[at].required and len(", ".join(formatted)) > max_chars:

@@ -18,6 +18,7 @@ from tooli.errors import DefinitionError
 from tooli.providers import OpenAPIProvider
 from tooli.providers.openapi import http_client
 from tooli.providers.openapi import openapi_provider as module
+from tooli.providers.search import format_signature
 from tooli.testing import Case, assert_parity
 
 if TYPE_CHECKING:
@@ -118,6 +119,54 @@ def test_listing_resolves_no_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(app_of(openapi(paths)).catalog)) == 151
 
 
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "enum": ["a", "b"]},
+        "tags": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+        "home": {"type": "object", "properties": {"city": {"type": "object", "properties": {}}}},
+        "any": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "integer"}]},
+        "all": {"allOf": [{"type": "string"}, {"maxLength": 3}]},
+        "maybe": {"type": "string", "nullable": True, "default": "x"},
+        "secret": {"type": "string", "readOnly": True},
+    },
+    "required": ["name"],
+}
+PAGED = [parameter("limit", schema={"type": "integer"}), parameter("cursor")]
+RESULTS = {"type": "object", "properties": {"items": LIST, "next": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        body(PERSON),
+        body({"allOf": [PERSON, {"properties": {"more": PERSON}}]}),
+        body({"oneOf": [PERSON, {"type": "string"}]}),
+        body({"type": "array", "items": PERSON}),
+        body(PERSON, "multipart/form-data"),
+        body({"type": "string", "format": "binary"}, "application/octet-stream"),
+        {"parameters": PAGED, **answers(RESULTS)},
+        {"parameters": PAGED, **answers({"type": "object", "properties": {"one": PERSON}})},
+        {"parameters": [parameter("p", schema=PERSON, style="deepObject")]},
+        answers({"type": "string"}, "application/pdf"),
+        {"parameters": [{"$ref": "#/gone"}]},
+    ],
+)
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_signatures_need_no_whole_schemas(method: str, more: dict[str, Any]) -> None:
+    def find_tool() -> Any:
+        return app_of(document_of(method=method, **more)).catalog["run"]
+
+    tool, loaded = find_tool(), find_tool()
+    _ = loaded.params
+    signature = format_signature(tool)
+    assert signature == format_signature(loaded)
+    is_loaded = tool.load._tool is not None
+    assert is_loaded is (more == {"parameters": [{"$ref": "#/gone"}]})
+    _ = tool.params
+    assert format_signature(tool) == signature
+
+
 # ------------------------------------------------------------------ documents
 
 
@@ -178,7 +227,7 @@ def test_a_broken_operation_hides_no_other_one(api: ApiServer) -> None:
 def test_a_deeply_nested_operation_is_reported(
     api: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(*_: object) -> None:
+    def read(*_: object, **__: object) -> None:
         raise RecursionError("maximum recursion depth exceeded")
 
     monkeypatch.setattr(module, "read_operation", read)

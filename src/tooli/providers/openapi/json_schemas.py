@@ -46,13 +46,17 @@ class SchemaConverter:
         document: The document that references are looked up in.
         for_output: True for results: properties that are only written are left out, and only types
             and descriptions are kept. False for inputs: properties that are only read are left out.
+        max_depth: How deep a schema may be at most; None for the usual depth.
     """
 
-    def __init__(self, document: Document, *, for_output: bool = False) -> None:
+    def __init__(
+        self, document: Document, *, for_output: bool = False, max_depth: int | None = None
+    ) -> None:
         self._document = document
         self._for_output = for_output
         self._left_out = "writeOnly" if for_output else "readOnly"
-        self._depths = OUTPUT_DEPTHS if for_output else INPUT_DEPTHS
+        depths = OUTPUT_DEPTHS if for_output else INPUT_DEPTHS
+        self._depths = [depth for depth in depths if max_depth is None or depth <= max_depth]
         self._max_values = MAX_OUTPUT_VALUES if for_output else MAX_INPUT_VALUES
         self._count = 0
         self._is_last = False  # True: there is no smaller depth to try

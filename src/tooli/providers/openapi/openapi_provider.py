@@ -223,6 +223,7 @@ class _Api:
         return deferred_tool(
             entry.key,
             lambda: self._load_tool(entry),
+            outline=lambda: self._read_outline(entry),
             description=f"{summary.strip()}\n\n{about}".strip(),
             annotations=effects,
             stops_itself=True,
@@ -247,9 +248,19 @@ class _Api:
                 entry.key, _refusal(text), input_schema=anything, stops_itself=True
             )
 
-    def _resolve_tool(self, entry: Entry) -> Tool:
+    def _read_outline(self, entry: Entry) -> JsonObject | None:
+        """Return the schema of the arguments for a signature; None if the operation is invalid."""
+        try:
+            return self._resolve(entry, is_outline=True)[1]
+        except _INVALID_DOCUMENT:
+            return None
+
+    def _resolve(self, entry: Entry, *, is_outline: bool) -> tuple[_Resolved, JsonObject]:
+        """Return an operation, and the schema of its arguments."""
         hidden = self._authenticator.parameters
-        operation = read_operation(self.document, self._version, entry, hidden)
+        operation = read_operation(
+            self.document, self._version, entry, hidden, is_outline=is_outline
+        )
         paging = find_paging(operation)
         schema = operation.input_schema
         output_name = None
@@ -259,7 +270,11 @@ class _Api:
             schema = _without(schema, paging.replaced)
         if output_name is not None:
             schema = _with_output(schema, output_name)
-        resolved = _Resolved(operation, paging, output_name)
+        return _Resolved(operation, paging, output_name), schema
+
+    def _resolve_tool(self, entry: Entry) -> Tool:
+        resolved, schema = self._resolve(entry, is_outline=False)
+        operation, paging, output_name = resolved.operation, resolved.paging, resolved.output_name
         output = operation.output_schema
         if output is not None and paging is not None:
             output = items_schema(paging, output)

@@ -50,6 +50,10 @@ _SWAGGER_KEYWORDS = frozenset(
 _UPLOAD_DESCRIPTION = "A file: a path, or an http(s) URL."
 
 
+OUTLINE_INPUT_DEPTH, OUTLINE_OUTPUT_DEPTH = 2, 1
+"""The depth of the schemas of an outline: fields of a body, and their items; lists of an answer."""
+
+
 class ApiParameter(Record):
     """One parameter of a request."""
 
@@ -101,12 +105,15 @@ def read_operation(
     version: str,
     entry: Entry,
     credentials: frozenset[tuple[str, str]] = frozenset(),
+    *,
+    is_outline: bool = False,
 ) -> Operation:
     """Return an operation, resolved. Raises DefinitionError if it is invalid.
 
-    `credentials` are the names and locations of the parameters that are credentials.
+    `credentials` are the names and locations of the parameters that are credentials. The schemas of
+    an outline are only as deep as the signature of the operation needs.
     """
-    return _OperationReader(document, version, entry, credentials).read()
+    return _OperationReader(document, version, entry, credentials, is_outline).read()
 
 
 def is_json_type(media_type: str) -> bool:
@@ -132,12 +139,16 @@ class _OperationReader:
         version: str,
         entry: Entry,
         credentials: frozenset[tuple[str, str]],
+        is_outline: bool,
     ) -> None:
         self._document = document
         self._entry = entry
         self._credentials = credentials
         self._is_swagger = version == "2.0"
-        self._inputs = SchemaConverter(document)
+        self._is_outline = is_outline
+        self._inputs = SchemaConverter(
+            document, max_depth=OUTLINE_INPUT_DEPTH if is_outline else None
+        )
         self._item: JsonObject = document.resolve(document.item("/paths", entry.path))
         self._operation: JsonObject = self._item[entry.method]
         self._taken = UniqueNames()
@@ -157,11 +168,9 @@ class _OperationReader:
         security: Any = self._operation.get("security", self._document.get("security"))
         servers: Any = self._operation.get("servers") or self._item.get("servers")
         is_tooli = isinstance(self._operation.get("x-tooli-command"), str)
-        output = (
-            None
-            if answer is None
-            else SchemaConverter(self._document, for_output=True).convert(answer)
-        )
+        depth = OUTLINE_OUTPUT_DEPTH if self._is_outline else None
+        outputs = SchemaConverter(self._document, for_output=True, max_depth=depth)
+        output = None if answer is None else outputs.convert(answer)
         schema: JsonObject = {"type": "object", "properties": self._properties}
         if self._required:
             schema["required"] = self._required
