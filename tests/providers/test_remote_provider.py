@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import subprocess
 import sys
@@ -236,6 +237,8 @@ def fake() -> Iterator[FakeHttpServer]:
     made.stop()
 
 
+SECRET = "secret-of-the-shop"
+DETAILS = {"details": {SECRET: SECRET}}
 LIST = b'{"commands":[{"name":"run","path":["run"],"annotations":["read-only"]}]}'
 
 
@@ -301,6 +304,26 @@ def test_token(fake: FakeHttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert app.call("run").ok
     sent = fake.headers_of("answer")
     assert (sent["authorization"], sent["x-team"]) == ("Bearer secret-1", "a")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"ok": True, "result": {"sent": f"Bearer {SECRET}"}, "meta": {"warnings": [SECRET]}},
+        {"ok": False, "error": {"code": "E3010", "category": "state", "message": SECRET}},
+        {"ok": False, "error": {"code": "E3010", "category": "state", "message": "no"} | DETAILS},
+    ],
+)
+def test_server_that_repeats_the_token(
+    fake: FakeHttpServer, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    app = remote(fake, token="env:SHOP_TOKEN")
+    fake.fault = (200, {}, json.dumps(answer).encode())
+    for mode in ("--json", "--text"):
+        result = invoke(app, "run", mode)
+        assert SECRET not in result.stdout + result.stderr
+        assert "hidden" in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"commands":7}'])

@@ -16,6 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Lock
 from urllib.parse import urljoin, urlsplit
 
+from tooli.core.call_secrets import ReceivedSecret, record_secret
 from tooli.errors import AuthError, DefinitionError, DependencyError, Suggestion, TemporaryError
 from tooli.policy.token_introspection import read_client_secret
 from tooli.schema.described import clean_text
@@ -90,14 +91,20 @@ def is_reference(value: str) -> bool:
     return value[:4] == "env:" or value[:1] == "@"
 
 
+def names_secret(value: str) -> bool:
+    """True for `env:NAME`, `@FILE` and `Bearer env:NAME`."""
+    return is_reference(value) or is_reference(value.partition(" ")[2])
+
+
 def read_reference(value: str, source: str) -> str:
     """Return a value, or the secret that it names: `env:NAME`, `@FILE`, or `Bearer env:NAME`.
 
+    The secret is hidden in the output of the current call, because the server may repeat it.
     Raises an AuthError if the secret cannot be read.
     """
-    prefix, _, reference = ("", "", value) if is_reference(value) else value.partition(" ")
-    if not is_reference(reference):
+    if not names_secret(value):
         return value
+    prefix, _, reference = ("", "", value) if is_reference(value) else value.partition(" ")
     try:
         secret = read_client_secret(reference)
     except UnusableFile as failure:
@@ -105,6 +112,7 @@ def read_reference(value: str, source: str) -> str:
             f"{source}: the secret {reference!r} cannot be used: {failure}",
             suggestion=Suggestion("fix", "Set the variable or the file, then call again."),
         ) from None
+    record_secret(ReceivedSecret(secret))
     return f"{prefix} {secret}" if prefix else secret
 
 

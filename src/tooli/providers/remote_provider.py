@@ -38,6 +38,7 @@ from tooli.providers.http_requests import (
     check_headers,
     check_server_url,
     is_reference,
+    names_secret,
     read_headers,
     status_error,
 )
@@ -210,7 +211,10 @@ class RemoteProvider(Provider):
         plan: Any = tool.fn
         plan.tooli_plan = remote.plan
         # The other app decides how long a page is.
-        return tool.replace(limits=tool.limits.replace(returns_page=remote.is_paginated))
+        return tool.replace(
+            limits=tool.limits.replace(returns_page=remote.is_paginated),
+            may_have_secrets=any(map(names_secret, self._headers.values())),
+        )
 
     def _find_behavior(self, name: str, command: JsonObject) -> Behavior:
         labels = command.get("annotations")

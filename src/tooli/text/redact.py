@@ -19,7 +19,7 @@ import os
 
 from tooli.text.json_encoder import has_escaped_controls
 from tooli.text.jsonable import is_list, is_object, to_jsonable
-from tooli.text.secret_forms import NO_FORMS, SecretForms, has_cut_mark
+from tooli.text.secret_forms import NO_FORMS, SecretForms, has_cut_mark, is_secret_name
 
 TYPE_CHECKING = False
 
@@ -280,7 +280,7 @@ class RecordRedactor:
         if hasattr(kind, "reveal"):
             return HIDDEN
         if hasattr(kind, "__next__") or hasattr(kind, "read"):
-            return HIDDEN if _is_secret_name(name) else f"({kind.__name__})"
+            return HIDDEN if is_secret_name(name) else f"({kind.__name__})"
         return _hide_named_secrets({name: self.redact(to_jsonable(value, []))})[name]
 
     def add_warnings(self, warnings: list[str], part: str) -> None:
@@ -291,23 +291,12 @@ class RecordRedactor:
 
 HIDDEN = "(hidden)"
 """Replaces an argument that is a secret or has a name such as `password`."""
-_SECRET_NAMES = (
-    *("password", "passwd", "passphrase", "secret", "token", "credential"),
-    *("apikey", "privatekey", "authorization"),
-)
-
-
-def _is_secret_name(name: str) -> bool:
-    normalized = name.lower().replace("_", "").replace("-", "")
-    return any([part in normalized for part in _SECRET_NAMES])
 
 
 def _hide_named_secrets(value: object) -> Any:
     if is_object(value):
         return {
-            name: HIDDEN
-            if item is not None and _is_secret_name(name)
-            else _hide_named_secrets(item)
+            name: HIDDEN if item is not None and is_secret_name(name) else _hide_named_secrets(item)
             for name, item in value.items()
         }
     return [_hide_named_secrets(item) for item in value] if is_list(value) else value

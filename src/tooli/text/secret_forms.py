@@ -455,3 +455,18 @@ def _exponent_forms(plain: str) -> Iterator[str]:
         for sign in ("-",) if exponent < 0 else ("", "+"):
             yield f"{mantissa}{letter}{sign}{abs(exponent)}"
             yield f"{mantissa}{letter}{sign}{abs(exponent):02d}"
+
+
+# ------------------------------------------------------------------ names
+
+
+_SECRET_NAMES = (
+    *("password", "passwd", "passphrase", "secret", "token", "credential"),
+    *("apikey", "privatekey", "authorization"),
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """True if a name such as `api_token` says that its value is a secret."""
+    normalized = name.lower().replace("_", "").replace("-", "")
+    return any([part in normalized for part in _SECRET_NAMES])

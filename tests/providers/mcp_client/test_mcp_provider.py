@@ -31,6 +31,7 @@ from tooli.providers.mcp_client import mcp_provider, server_session
 from tooli.providers.mcp_client.server_process import ServerGone
 from tooli.providers.mcp_client.server_session import RpcFailure
 from tooli.schema.json_schema import input_schema, output_schema
+from tooli.testing import invoke
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -488,6 +489,15 @@ def test_environment(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["PATH"] == os.environ["PATH"]
     stored = "".join(p.read_text() for p in (servers.folder / "state" / "mcp-tools").iterdir())
     assert "given-2" not in stored
+
+
+def test_server_that_repeats_its_secrets(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_TOKEN", "given-secret")
+    monkeypatch.setenv("REGION", "eu-central")
+    app = servers.make_app(env={"API_TOKEN": "env:OTHER_TOKEN", "REGION": "env:REGION"})
+    result = invoke(app, "environment", "--yes", "--json")
+    assert "given-secret" not in result.stdout + result.stderr
+    assert "eu-central" in result.stdout
 
 
 def test_missing_secret(servers: Servers) -> None:

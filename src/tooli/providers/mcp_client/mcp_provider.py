@@ -29,6 +29,7 @@ from tooli.providers.http_requests import (
     HttpServer,
     check_headers,
     check_server_url,
+    names_secret,
     read_headers,
     read_reference,
 )
@@ -57,6 +58,7 @@ from tooli.providers.provider import Provider, described_tool, hinted_behavior
 from tooli.providers.tool_selection import ToolSelection
 from tooli.schema.described import clean_text
 from tooli.text.jsonable import is_object
+from tooli.text.secret_forms import is_secret_name
 
 TYPE_CHECKING = False
 
@@ -123,6 +125,10 @@ class MCPProvider(Provider):
             raise DefinitionError("MCPProvider: headers= are for URLs, not for commands")
         if timeout is not None and not timeout > 0:
             raise DefinitionError(f"MCPProvider(timeout={timeout!r}): must be more than 0")
+        self._secrets = (
+            *[value for value in self._headers.values() if names_secret(value)],
+            *[v for name, v in self._env.items() if is_secret_name(name) and names_secret(v)],
+        )
         self._trusted = trusted
         self._annotations = annotations
         self._selection = ToolSelection("MCPProvider", only, exclude)
@@ -233,10 +239,12 @@ class MCPProvider(Provider):
         headers = {} if self.url is None else find_param_headers(schema)
 
         def call(arguments: JsonObject, ctx: Context) -> Any:
+            for secret in self._secrets:
+                self._secret(secret)  # hides it in the output of the call
             extra = make_param_headers(headers, arguments)
             return self._call(name, arguments, ctx, behavior, has_output, extra)
 
-        return described_tool(
+        tool = described_tool(
             name,
             call,
             input_schema=schema,
@@ -247,6 +255,7 @@ class MCPProvider(Provider):
             timeout=self._timeout,
             stops_itself=True,
         )
+        return tool.replace(may_have_secrets=bool(self._secrets))
 
     # -------------------------------------------------------------- the connection
 
