@@ -128,6 +128,12 @@ def test_unchanged_file_keeps_its_state(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("class End(BaseException): ...\nraise End('of all')", "End: of all"),
+        (
+            "class Odd(Exception):\n    def __str__(self):\n        raise SystemExit(7)\nraise Odd",
+            "Odd: SystemExit",
+        ),
         ("def f(:", "line 1: invalid syntax"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("from . import x", "Error: .*relative import.*import shared code from a package"),
@@ -155,6 +161,12 @@ def test_broken_file(tmp_path: Path, text: str, problem: str) -> None:
     assert not provider.problems
     (tmp_path / "bad.py").unlink()
     assert names(provider) == ["good"]
+
+
+def test_interrupt_while_a_file_runs_is_passed_on(tmp_path: Path) -> None:
+    write(tmp_path / "a.py", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        names(FileSystemProvider(tmp_path))
 
 
 def test_problems_are_reported(tmp_path: Path) -> None:

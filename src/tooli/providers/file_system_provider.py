@@ -149,7 +149,9 @@ class FileSystemProvider(Provider):
             groups = tool_path(folder.split(os.sep)) if folder else ()
             module = _run_file(os.path.join(self.directory, path), generation)
             tools = tuple(_tools_of(module, groups))
-        except (Exception, SystemExit) as failure:
+        except BaseException as failure:
+            if isinstance(failure, KeyboardInterrupt) or _is_own_signal(failure):
+                raise
             tools = () if before is None else before.tools
             kept = "; its last tools are kept" if tools else ""
             return _File(fingerprint, generation, tools, _describe(failure) + kept)
@@ -243,10 +245,18 @@ def _is_public_and_annotated(value: object) -> bool:
     return names <= value.__annotations__.keys()
 
 
+def _is_own_signal(failure: BaseException) -> bool:
+    """True for an exception with which tooli itself stops a call."""
+    return not isinstance(failure, Exception) and type(failure).__module__.startswith("tooli.")
+
+
 def _describe(failure: BaseException) -> str:
     if isinstance(failure, SyntaxError):
         return f"line {failure.lineno}: {failure.msg}"
-    text = getattr(failure, "message", None) or str(failure)
+    try:
+        text = str(getattr(failure, "message", None) or failure)
+    except BaseException as error:  # the exception is a class of the file
+        text = type(error).__name__
     if isinstance(failure, ImportError) and "relative import" in text:
         text += ". A file of the folder is a module of its own: import shared code from a package"
     kind = "" if isinstance(failure, DefinitionError) else f"{type(failure).__name__}: "

@@ -65,6 +65,7 @@ def read(*arguments: Any, **headers: str) -> Any:
         (b"ignored", "text/plain", 204, None),
         (b"caf\xe9", "text/plain; charset=latin-1", 200, "café"),
         (b"caf\xc3\xa9", "text/html; charset=nonsense", 200, "café"),
+        (b"caf\xc3\xa9", "text/plain; charset=idna", 200, "café"),
         (b"<a/>", "application/xml", 200, "<a/>"),
         (b'{"a":1}\n\n{"a":2}\n', "application/x-ndjson", 200, [{"a": 1}, {"a": 2}]),
         (b"text", "", 200, "text"),

@@ -77,6 +77,7 @@ def test_names_that_model_providers_refuse_are_changed() -> None:
 
 def test_headers_that_callers_cannot_set_are_left_out() -> None:
     declared = [parameter(n, "header") for n in ("Accept", "authorization", "Host", "X-A")]
+    declared += [parameter(n, "header") for n in ("authorization ", "Host:", "X\r\nY", "", "é")]
     found = single(parameters=[*declared, parameter("x", "body"), {"in": "query"}, 7])
     assert [p.name for p in found.parameters] == ["X-A"]
     hidden = resolve(

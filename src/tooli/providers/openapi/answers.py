@@ -74,7 +74,7 @@ def decode(answer: ApiAnswer, data: bytes) -> str:
     charset = str(answer.headers.get_content_charset() or "utf-8")
     try:
         return data.decode(charset, "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):  # idna cannot replace characters
         return data.decode("utf-8", "replace")
 
 

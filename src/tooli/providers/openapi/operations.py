@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 """Names of arguments that all model providers accept."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+"""The names that RFC 9110 allows."""
 _RESERVED_HEADERS = frozenset(
     (
         *("accept", "authorization", "content-type", "content-length", "host", "cookie"),
@@ -233,6 +235,8 @@ class _OperationReader:
 
     def _is_hidden(self, name: str, location: object) -> bool:
         """True for headers that callers cannot set, and for the parameters of credentials."""
+        if location == "header" and not _HEADER_NAME.match(name):
+            return True  # `authorization ` is another header for servers that remove spaces
         is_reserved = location == "header" and name.lower() in _RESERVED_HEADERS
         return is_reserved or (name, location) in self._credentials
 
