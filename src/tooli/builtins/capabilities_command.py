@@ -27,7 +27,7 @@ from tooli.core.safe_files import OpenFolder
 from tooli.describe.calls import insert_flags
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.execution.interpreter import isolated_argv
-from tooli.execution.monitor.monitored_runner import shorten_path
+from tooli.execution.monitor.monitored_runner import RECORD_FILE, shorten_path
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def record_usage(
 ) -> dict[str, object]:
     """Run examples or tests; return what each command accessed and a declaration that allows it."""
     with TemporaryDirectory() as folder:
-        path = os.path.join(os.path.realpath(folder), "record.jsonl")
+        path = os.path.join(os.path.realpath(folder), RECORD_FILE)
         report = _run_examples(app, app_target, include_all, path) if examples else {}
         if tests:
             report |= _run_tests(tests, path)

@@ -509,6 +509,28 @@ def test_record_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     assert "were not recorded" in answer["meta"]["warnings"][0]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
+@pytest.mark.parametrize("kind", ["another file", "link", "pipe", "device"])
+def test_record_does_not_change_other_files(kind: str, tmp_path: Path) -> None:
+    """Everyone who sets the variables of a process could append to a file of its user."""
+    app = TestCommandLineProcess().app(tmp_path)
+    victim, record = tmp_path / ".bashrc", tmp_path / "record.jsonl"
+    victim.write_text("# settings")
+    if kind == "link":
+        record.symlink_to(victim)
+    elif kind == "pipe":
+        os.mkfifo(record)
+    elif kind == "device":
+        record.symlink_to("/dev/null")
+    path = victim if kind == "another file" else record
+    _, answer = TestCommandLineProcess().run(
+        app, "free", "secret", TOOLI_RECORD_CAPABILITIES=str(path)
+    )
+    assert answer["result"] == "secret"
+    assert "were not recorded" in answer["meta"]["warnings"][0]
+    assert victim.read_text() == "# settings"
+
+
 def test_recording_does_not_change_the_envelope(tmp_path: Path) -> None:
     app = TestCommandLineProcess().app(tmp_path)
     record = str(tmp_path / "record.jsonl")

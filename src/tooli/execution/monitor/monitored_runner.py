@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 
 from tooli.core.call import Runner
 from tooli.core.declared_capabilities import AllowedAccess
@@ -31,6 +32,8 @@ VIOLATIONS_KEY = "violations"
 
 Each row has three texts: capability, target and code.
 """
+RECORD_FILE = "record.jsonl"
+"""The name of the file to which the accesses of each call are appended."""
 RECORDED_KEY = "recorded"
 """The key of recorded actions in the metadata of a call. The rows are like those of violations."""
 
@@ -350,10 +353,27 @@ def append_record(call: Call, rows: Iterable[Sequence[str]] | None, path: str) -
     }
     try:
         with unmonitored():
-            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            fd = _open_record(path)
             try:
                 os.write(fd, encode(line, []) + b"\n")
             finally:
                 os.close(fd)
     except OSError as failure:
         call.warnings.append(f"capabilities were not recorded: {failure.strerror}")
+
+
+def _open_record(path: str) -> int:
+    """Open the file that `capabilities record` reads, and return its descriptor.
+
+    The path is in a variable, so it could name any file of the user. Only a regular file with the
+    name that `capabilities record` gives is changed, and no link is followed.
+    """
+    if os.path.basename(path) != RECORD_FILE:
+        raise OSError(0, f"the name of the file must be {RECORD_FILE}", path)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # not in Windows
+    fd = os.open(path, flags, 0o600)
+    if not S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(0, "it is not a regular file", path)
+    return fd
