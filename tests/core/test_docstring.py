@@ -702,6 +702,14 @@ def test_invisible_characters_are_removed(text: str, clean: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "clean"),
+    [("a \ud800 b", "a \ufffd b"), ("\udfffx\n", "\ufffdx\n"), ("\ud83d\ude00", "\U0001f600")],
+)
+def test_lone_surrogates_become_replacement_characters(text: str, clean: str) -> None:
+    assert sanitize_doc_text(text) == clean
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Do it.", "Do it."),

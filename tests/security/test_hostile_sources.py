@@ -190,3 +190,23 @@ def test_document_of_an_api(tmp_path: Path) -> None:
     refused = app.call("file").error
     assert refused is not None
     assert "not allowed" in refused.message
+
+
+@pytest.mark.parametrize("words", ["generate-skill", "docs llms", "docs man"])
+def test_half_characters_do_not_prevent_documents(words: str, tmp_path: Path) -> None:
+    class Halves(Provider):
+        name = "halves"
+
+        def tools(self) -> Any:
+            schema = {"properties": {"a": {"type": "string", "description": "\ud800 text"}}}
+            yield described_tool(
+                "find", lambda _: None, description="Find \udfff.", input_schema=schema
+            )
+            yield described_tool("other", lambda _: None, description="Other.")
+
+    app = Tooli("shop")
+    app.add_provider(Halves())
+    result = invoke(app, *words.split(), "--out", str(tmp_path))
+    assert result.exit_code == 0, result.stderr
+    written = [file.read_text("utf-8") for file in tmp_path.rglob("*") if file.is_file()]
+    assert any("Find \ufffd" in text for text in written) or words == "docs man"

@@ -99,12 +99,16 @@ def cleandoc(text: str) -> str:
 
 
 def sanitize_doc_text(text: str) -> str:
-    """Return a text without terminal escapes and invisible characters."""
+    """Return a text without terminal escapes and invisible characters.
+
+    A lone surrogate, which a JSON text can contain and a file cannot, becomes U+FFFD.
+    """
     if text.replace("\n", "").isprintable():
         return text
     from tooli.text.sanitize import sanitize
 
-    return sanitize(text)[0].replace("\r\n", "\n").replace("\r", "\n")
+    text = sanitize(text)[0].replace("\r\n", "\n").replace("\r", "\n")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _clean_lines(text: str) -> tuple[list[str], int]:
