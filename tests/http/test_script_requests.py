@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,21 @@ async def test_options_are_in_the_query() -> None:
     assert response.json()["result"] == "tea"
     late = await run(shop.app, {"code": "import asyncio\nawait asyncio.sleep(30)"}, b"timeout=0.5")
     assert (late.status, late.code) == (504, "E4050")
+
+
+async def test_plan_of_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    shop = Shop()
+    body = {"code": "x = await drop(name='tea')\nawait drop(name=x)"}
+    plan = (await run(shop.app, body, b"dry_run=true")).json()["result"]
+    assert plan["complete"] is True
+    assert len(plan["actions"]) == 2
+    assert shop.ran == []
+    query = f"yes=true&apply={plan['token']}".encode()
+    assert (await run(shop.app, body, query)).json()["meta"]["applied"]["count"] == 2
+    assert shop.ran == ["drop tea", "drop tea"]
+    again = await run(shop.app, body, query)
+    assert (again.status, again.code) == (422, "E1051")
 
 
 async def test_stubs() -> None:

@@ -137,6 +137,29 @@ def test_two_scripts_at_once(program: Path, folder: Path) -> None:
         assert [result["structuredContent"]["result"] for result in results] == [3, 3]
 
 
+def test_plan_on_the_command_line(program: Path, folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "clean_up.py"
+    script.write_text(CLEAN_UP)
+    inputs = json.dumps({"folder": str(folder)})
+    line = [sys.executable, str(program), "orchestrate", "run", str(script), "--inputs", inputs]
+    env = environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
+
+    def run(*flags: str) -> Any:
+        done = subprocess.run([*line, *flags, "--json"], capture_output=True, env=env, check=False)
+        return json.loads(done.stdout)
+
+    plan = run("--dry-run")["result"]
+    assert [action["details"]["line"] for action in plan["actions"]] == [5, 5]
+    assert len(list(folder.iterdir())) == 3
+    (folder / "d.old").touch()
+    changed = run("--apply", plan["token"], "--yes")["error"]
+    assert (changed["code"], len(list(folder.iterdir()))) == ("E3053", 4)
+    (folder / "d.old").unlink()
+    token = run("--dry-run")["result"]["token"]
+    assert run("--apply", token, "--yes")["result"] == ["b.old", "c.old"]
+    assert [path.name for path in folder.iterdir()] == ["a.txt"]
+
+
 # ------------------------------------------------------------------ HTTP
 
 

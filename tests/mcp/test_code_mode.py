@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ async def test_two_tools_instead_of_all(mode: Any) -> None:
     async with Client(make_server(Shop().app, code_mode=True), mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == ["search_tools", "run_code"]
-        assert list(tools["run_code"].input_schema["properties"]) == ["code", "inputs", "yes"]
+        names = list(tools["run_code"].input_schema["properties"])
+        assert names == ["code", "inputs", "yes", "dry_run", "apply"]
         annotations = tools["run_code"].annotations
         assert annotations is not None
         assert annotations.destructive_hint  # it can run a destructive tool
@@ -96,6 +98,24 @@ async def test_destructive_tool_needs_a_confirmation(mode: Any) -> None:
 
 
 @each_mode
+async def test_plan_of_a_script(mode: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    shop = Shop()
+    code = "for item in await find('e'):\n    await drop(name=item['name'])"
+    planned = await call(shop.app, mode, "run_code", code=code, dry_run=True)
+    plan = planned.structured_content["result"]
+    assert [action["target"] for action in plan["actions"]] == [
+        *('drop(name="pen")', 'drop(name="tea")')
+    ]
+    assert shop.ran == ["find"]
+    done = await call(shop.app, mode, "run_code", code=code, apply=plan["token"], yes=True)
+    assert not done.is_error
+    assert [name for name in shop.ran if name != "find"] == ["drop pen", "drop tea"]
+    again = await call(shop.app, mode, "run_code", code=code, apply=plan["token"], yes=True)
+    assert json.loads(text_of(again))["error"]["code"] == "E1051"
+
+
+@each_mode
 async def test_script_sees_what_its_caller_sees(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
     app.command("open", auth=[], help="Open the gate.")(lambda: "opened")
@@ -115,7 +135,7 @@ async def test_tool_that_only_reads_is_enough_for_a_harmless_hint(mode: Any) -> 
     app.command("find", annotations=ReadOnly)(lambda: "x")
     async with Client(make_server(app, code_mode=True), mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert "yes" not in tools["run_code"].input_schema["properties"]
+        assert list(tools["run_code"].input_schema["properties"]) == ["code", "inputs"]
         annotations = tools["run_code"].annotations
         assert annotations is not None
         assert annotations.read_only_hint

@@ -13,6 +13,7 @@ from tooli.orchestrate.run_tool import (
     MAX_CALLS,
     MAX_CONCURRENCY,
     make_script,
+    mark_script,
     run_for,
 )
 from tooli.orchestrate.script_check import MAX_SOURCE_CHARS
@@ -48,6 +49,7 @@ def add_orchestrate(group: App, app: App) -> None:
     @group.command("run", auth=[], output_schema={})
     @lists_everything
     @stops_itself
+    @mark_script
     async def run(
         file: _File,
         ctx: Context,
@@ -64,7 +66,8 @@ def add_orchestrate(group: App, app: App) -> None:
         """Run a Python script that calls the commands of the app as functions.
 
         The script runs in a sandbox without files, network and environment. Its last expression,
-        or what it returns, is the result. --yes confirms destructive commands.
+        or what it returns, is the result. --yes confirms destructive commands. --dry-run runs the
+        commands that only read and plans all others; --apply runs exactly that plan.
         """
         script = make_script(
             file,  # pyright: ignore[reportArgumentType]  the content

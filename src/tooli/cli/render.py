@@ -464,6 +464,10 @@ def _format_plan(plan: JsonObject, call: Call) -> list[str]:
     """Return a plan as lines, such as `would delete  old.log`."""
     lines = _format_actions(plan)
     token = plan.get("token")
+    if plan.get("complete") is False:
+        stopped: JsonObject = plan.get("stopped", {})
+        end = f"The plan ends on line {stopped.get('line')}: {stopped.get('reason')}."
+        return [*lines, "", end.translate(SINGLE_LINE_ESCAPES), "Nothing was done."]
     if token is None:
         return [*lines, "", "Nothing was done."]
     shown, _ = show_call(suggest_call(call, without=("dry_run",), apply=token), call)

@@ -211,7 +211,7 @@ if TYPE_CHECKING:
         timeout: float
         """Stop the script and its calls after this many seconds."""
         dry_run: bool
-        """Validate the call, and run nothing."""
+        """Run only what reads, and return the plan of all other calls."""
         idempotency_key: str
         """Run the script only once with this key."""
 

@@ -137,7 +137,9 @@ class _DocumentBuilder:
         operation_id = self._new_id("orchestrate")
         body = self._request_body(operation_id, tool)
         success = self._success_response(operation_id, tool)
-        return {"operationId": operation_id, **self._operation(tool, body, success)}
+        operation = self._operation(tool, body, success)
+        operation["parameters"].append(_option_parameter(options_for("http")["dry_run"]))
+        return {"operationId": operation_id, **operation}
 
     def _new_id(self, base: str) -> str:
         """Return an operation id that no other operation has."""

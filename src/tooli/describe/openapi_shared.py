@@ -138,6 +138,9 @@ def _plan_schema() -> JsonObject:
         "basis": {**_TEXT, "enum": ["declared", "dry_run"]},
     }
     more = {"actions": {"type": "array", "items": action}, "state": _TEXT, "token": _TEXT}
+    more["complete"] = _field("False: the script does more that cannot be planned.", "boolean")
+    stopped = {"line": {"type": "integer"}, "reason": _TEXT}
+    more["stopped"] = object_schema(stopped, "line", description="Where the plan of a script ends.")
     return object_schema({**fields, **more}, *fields, description="The result of a dry run.")
 
 

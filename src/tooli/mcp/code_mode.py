@@ -10,7 +10,7 @@ from tooli.annotations import ReadOnly
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.describe.mcp_tools import can_be_confirmed, combine_hints, with_settings
 from tooli.mcp.tool_listing import ToolListing
-from tooli.orchestrate.run_tool import make_script, run_for
+from tooli.orchestrate.run_tool import make_script, mark_script, run_for
 from tooli.orchestrate.sandbox import INSTALL_COMMAND, SANDBOX_PACKAGE
 from tooli.orchestrate.script_tools import read_script_tools
 from tooli.orchestrate.stubs import render_stubs
@@ -105,6 +105,7 @@ class CodeMode(ToolListing):
     def _make_run_tool(self) -> Tool:
         dispatcher = self._dispatcher
 
+        @mark_script
         async def run_code(
             ctx: Context, code: str, inputs: dict[str, object] | None = None
         ) -> object:
@@ -120,7 +121,10 @@ class CodeMode(ToolListing):
 
         state = dispatcher.app._state
         tools = [with_settings(tool, state) for tool in dispatcher.tools.values()]
-        schema = _run_schema(can_confirm=any([can_be_confirmed(tool) for tool in tools]))
+        schema = _run_schema(
+            can_confirm=any([can_be_confirmed(tool) for tool in tools]),
+            can_change=not all([tool.effects.read_only for tool in tools]),
+        )
         options: CommandOptions = {"auth": (), "input_schema": schema, "output_schema": {}}
         tool = read_tool(run_code, app=dispatcher.name, path=("run-code",), kwargs=options)
         return tool.replace(limits=tool.limits.replace(stops_itself=True))
@@ -134,7 +138,7 @@ class CodeMode(ToolListing):
         return view.cached("script tools", lambda: read_script_tools(view.tools.values()))
 
 
-def _run_schema(*, can_confirm: bool) -> JsonObject:
+def _run_schema(*, can_confirm: bool, can_change: bool) -> JsonObject:
     """Return the schema of the arguments of `run_code`, with the framework options it lists."""
     properties: JsonObject = {
         "code": {"type": "string", "description": "The script."},
@@ -146,6 +150,8 @@ def _run_schema(*, can_confirm: bool) -> JsonObject:
     }
     if can_confirm:
         properties |= TOOL_SCHEMA_OPTIONS["confirmable"]
+    if can_change:
+        properties |= {**TOOL_SCHEMA_OPTIONS["destructive"], **TOOL_SCHEMA_OPTIONS["plannable"]}
     return {
         "type": "object",
         "properties": properties,

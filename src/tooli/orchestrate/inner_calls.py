@@ -13,7 +13,10 @@ from time import monotonic
 from tooli.core.call import Call, Options
 from tooli.errors import TemporaryError
 from tooli.orchestrate.script_errors import DeadlineReached
+from tooli.orchestrate.script_plans import DryRun, PlanStopped, has_reference
+from tooli.orchestrate.script_values import ResultPlaceholder
 from tooli.pipeline.drivers import is_async
+from tooli.pipeline.dry_run_recorder import PlanEnforcer, RecorderReplaced
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.records.call_options import read_result_options
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
+    from tooli.orchestrate.script_plans import AppliedPlan
     from tooli.orchestrate.script_tools import ScriptTool
     from tooli.storage.state_files import MemoryFailureHistory
 
@@ -47,19 +51,23 @@ class ScriptLimitError(Exception):
 class InnerCall:
     """One call of a tool in a script, and how it ended."""
 
-    __slots__ = ("error", "line", "milliseconds", "state", "tool")
+    __slots__ = ("error", "is_looked_into", "line", "milliseconds", "number", "state", "tool")
 
-    def __init__(self, tool: ScriptTool, line: int) -> None:
+    def __init__(self, tool: ScriptTool, line: int, number: int, *, is_looked_into: bool) -> None:
         self.tool = tool
         self.line = line
-        self.state = "waiting"  # then "running", then "ok", "failed", "refused" or "stopped"
+        self.number = number  # the first call of the script is 1
+        self.is_looked_into = is_looked_into  # the script may do more than to pass its result on
+        # Then "running", then "ok", "planned", "failed", "refused" or "stopped".
+        self.state = "waiting"
         self.milliseconds = 0
         self.error: ToolError | None = None
 
     @property
     def may_have_changed(self) -> bool:
         """True if the tool has started and does not only read."""
-        return self.state not in ("waiting", "refused") and not self.tool.tool.effects.read_only
+        has_run = self.state not in ("waiting", "refused", "planned")
+        return has_run and not self.tool.tool.effects.read_only
 
     @property
     def error_text(self) -> str:
@@ -68,7 +76,8 @@ class InnerCall:
 
     def to_dict(self) -> JsonObject:
         """Return the call as `details.calls` shows it."""
-        fields: JsonObject = {"tool": self.tool.name, "line": self.line, "ok": self.state == "ok"}
+        is_ok = self.state in ("ok", "planned")
+        fields: JsonObject = {"tool": self.tool.name, "line": self.line, "ok": is_ok}
         if self.error is not None:
             fields["code"] = self.error.code
         elif self.state != "ok":
@@ -88,7 +97,9 @@ class InnerCalls:
         concurrency: int,
         deadline: float | None,
         failure_history: MemoryFailureHistory | None = None,
+        plan: DryRun | AppliedPlan | None = None,
     ) -> None:
+        self.plan = plan  # that the run makes, or that it has to keep to
         self._app, self._outer = app, outer
         self._max_calls, self._deadline = max_calls, deadline
         self._slots = asyncio.Semaphore(concurrency)
@@ -111,19 +122,33 @@ class InnerCalls:
             counts[call.tool.name] = counts.get(call.tool.name, 0) + 1
         return counts
 
-    def start(self, id: int, tool: ScriptTool, arguments: dict[str, object], line: int) -> None:
-        """Start a call. Raises a ScriptLimitError if the script makes too many."""
+    def start(
+        self,
+        id: int,
+        tool: ScriptTool,
+        arguments: dict[str, object],
+        line: int,
+        *,
+        is_looked_into: bool = False,
+    ) -> None:
+        """Start a call. Raises a ScriptLimitError if the script makes too many.
+
+        `is_looked_into` says that the script may do more than to pass its result on.
+        """
         if len(self._calls) >= self._max_calls:
             raise ScriptLimitError(
                 f"The script makes more than {self._max_calls} calls, which is the limit."
             )
-        self._calls[id] = call = InnerCall(tool, line)
+        number = len(self._calls) + 1
+        self._calls[id] = call = InnerCall(tool, line, number, is_looked_into=is_looked_into)
         self._tasks[id] = asyncio.ensure_future(self._run(call, arguments))
 
     def start_sleep(self, id: int, seconds: float) -> None:
         """Start a sleep of the script. Raises a ScriptLimitError if it sleeps too long."""
         self._slept += max(0.0, seconds)
-        if not self._slept <= MAX_SLEEP_SECONDS:  # also for NaN
+        if isinstance(self.plan, DryRun):
+            seconds = 0.0
+        elif not self._slept <= MAX_SLEEP_SECONDS:  # also for NaN
             text = f"The script sleeps longer than {MAX_SLEEP_SECONDS:g} s, which is the limit."
             raise ScriptLimitError(text)
         self._tasks[id] = asyncio.ensure_future(self._sleep(seconds))
@@ -131,9 +156,15 @@ class InnerCalls:
     async def wait(self, ids: list[int]) -> dict[int, JsonObject]:
         """Wait until at least one of these calls has ended; return the results of those that have.
 
-        Raises a DeadlineReached if none ends before `stop_at_deadline` is called.
+        In a dry run, return one result at a time, in the order of the calls, so that the plan does
+        not depend on how long they take.
+        Raises a DeadlineReached if none ends before `stop_at_deadline` is called, and PlanStopped
+        at the end of an incomplete plan.
         """
         tasks = self._tasks
+        if isinstance(self.plan, DryRun):
+            await self.wait_for_plan(self.plan)
+            return {min(ids): tasks[min(ids)].result()}
         while not self.is_late:
             results = {id: tasks[id].result() for id in ids if tasks[id].done()}
             if results:
@@ -141,6 +172,16 @@ class InnerCalls:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         raise DeadlineReached
+
+    async def wait_for_plan(self, plan: DryRun) -> None:
+        """Wait until all calls are planned. Raises PlanStopped if the plan is incomplete."""
+        while not all([task.done() for task in self._tasks.values()]):
+            if self.is_late:
+                raise DeadlineReached
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if plan.stopped is not None:
+            raise PlanStopped
 
     def _wake(self) -> None:
         """Let `wait` continue. A task that ends calls it: a callback of the task runs later."""
@@ -201,6 +242,52 @@ class InnerCalls:
         return {"return_value": None}
 
     async def _call_tool(self, inner: InnerCall, arguments: dict[str, object]) -> JsonObject:
+        plan = self.plan
+        if isinstance(plan, DryRun):
+            return await self._plan_call(plan, inner, arguments)
+        if plan is None or inner.tool.tool.effects.read_only:
+            return await self._make_call(inner, arguments)
+        details = plan.claim(inner, arguments)
+        enforcer = PlanEnforcer(details.get("actions", []), _ignore_report)
+        with RecorderReplaced(enforcer if "actions" in details else None):
+            answer = await self._make_call(inner, arguments)
+        enforcer.raise_if_failed()
+        plan.keep_result(details, answer.get("return_value"))
+        return answer
+
+    async def _plan_call(
+        self, plan: DryRun, inner: InnerCall, arguments: dict[str, object]
+    ) -> JsonObject:
+        """Make a call that only reads; plan any other one."""
+        name, has_unknown = inner.tool.name, has_reference(arguments)
+        if inner.tool.tool.effects.read_only and not has_unknown:
+            return await self._make_call(inner, arguments)
+        reason = ""
+        if inner.tool.tool.effects.read_only:
+            reason = f"{name}() needs the result of a planned call"
+        elif inner.tool.tool.may_have_secrets:
+            reason = f"{name}() takes secrets, which a plan does not contain"
+        if reason:
+            inner.state = "stopped"
+            plan.stop(inner.line, reason)
+            return {"return_value": None}
+        answer: JsonObject = {}
+        if not has_unknown:
+            with RecorderReplaced(None):
+                answer = await self._make_call(inner, arguments, dry_run=True)
+            if "return_value" not in answer:
+                return answer
+        plan.add(inner, arguments, answer.get("return_value"))
+        inner.state = "planned"
+        if inner.is_looked_into:
+            plan.stop(inner.line, f"the script looks into the result of {name}()")
+        from pydantic_monty import ClassInstance
+
+        return {"return_value": ClassInstance(ResultPlaceholder(inner.number))}
+
+    async def _make_call(
+        self, inner: InnerCall, arguments: dict[str, object], *, dry_run: bool = False
+    ) -> JsonObject:
         outer, tool = self._outer, inner.tool.tool
         remaining = self.remaining_time()
         if remaining is not None:
@@ -212,7 +299,7 @@ class InnerCalls:
                 arguments,
                 outer.caller,
                 [],
-                _inner_options(outer.options, tool),
+                _inner_options(outer.options, tool, dry_run=dry_run),
                 peer=outer.peer,
                 request=outer.request,
                 session_data=outer.session_data,
@@ -241,7 +328,11 @@ class InnerCalls:
             self._outer.secrets.extend(call.secrets)
 
 
-def _inner_options(outer: Options, tool: Tool) -> Options:
+def _ignore_report(report: JsonObject) -> None:
+    """Ignore what a planned call did: the report of the script has the call itself."""
+
+
+def _inner_options(outer: Options, tool: Tool, *, dry_run: bool) -> Options:
     """Return the options of a call in a script.
 
     A script gets all records of a result: it could not see that there are more pages. It never
@@ -254,6 +345,7 @@ def _inner_options(outer: Options, tool: Tool) -> Options:
         values["max_tokens"] = 0
     return Options(
         yes=outer.yes,
+        dry_run=dry_run,
         no_input=True,
         verbose=outer.verbose,
         quiet=outer.quiet,
@@ -261,7 +353,12 @@ def _inner_options(outer: Options, tool: Tool) -> Options:
         is_machine_mode=True,
         stdin_consumed=True,
         result_options=read_result_options(values) if values else None,
-        given={**values, **({"yes": True} if outer.yes else {})} or None,
+        given={
+            **values,
+            **({"yes": True} if outer.yes else {}),
+            **({"dry_run": True} if dry_run else {}),
+        }
+        or None,
     )
 
 

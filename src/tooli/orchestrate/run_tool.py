@@ -106,8 +106,8 @@ def _read_plan(source: str) -> Mapping[str, object] | None:
 
 
 def mark_script(fn: F) -> F:
-    """Mark a function that runs a script."""
-    vars(fn)["tooli_runs_script"] = True
+    """Mark a function that runs a script. In a dry run it plans the calls of the script."""
+    vars(fn).update(tooli_runs_script=True, tooli_supports_dry_run=True)
     return fn
 
 
@@ -128,10 +128,10 @@ async def run_for(
     """
     call = call_of(ctx)
     if not call.caller.owns_process:
-        return await run_script(app, script, call, failure_history)
+        return await run_script(app, script, call, failure_history, ctx._recorder)
     stop_routing = route_stdout()  # the text that a tool prints is its result
     try:
-        return await run_script(app, script, call)
+        return await run_script(app, script, call, failure_history, ctx._recorder)
     finally:
         stop_routing()
 

@@ -17,12 +17,15 @@ from time import monotonic
 
 from tooli.core import Record
 from tooli.core.tool import cut_text
+from tooli.errors import ToolError
 from tooli.orchestrate import script_errors
 from tooli.orchestrate.inner_calls import InnerCalls, ScriptLimitError
 from tooli.orchestrate.sandbox import Sandbox, SandboxLimits, load_monty, sandbox_version
 from tooli.orchestrate.script_check import BARRIER_LINE, start_script
+from tooli.orchestrate.script_plans import DryRun, PlanStopped, plan_of
 from tooli.orchestrate.script_values import UnreadableValueError, read_value
 from tooli.orchestrate.stubs import render_checker_stubs
+from tooli.pipeline.dry_run_recorder import DryRunRecorder
 from tooli.similar_names import did_you_mean
 
 TYPE_CHECKING = False
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
     from tooli.core.protocols import App, JsonObject
     from tooli.orchestrate.script_tools import ScriptTool
+    from tooli.pipeline.dry_run_recorder import ActionRecorder
     from tooli.storage.state_files import MemoryFailureHistory
 
     _Stop = FunctionSnapshot | FutureSnapshot | MontyComplete
@@ -78,11 +82,16 @@ async def check_script(script: Script) -> None:
 
 
 async def run_script(
-    app: App, script: Script, outer: Call, failure_history: MemoryFailureHistory | None = None
+    app: App,
+    script: Script,
+    outer: Call,
+    failure_history: MemoryFailureHistory | None = None,
+    recorder: ActionRecorder | None = None,
 ) -> Any:
     """Run a script as a part of the call `outer`, and return its result.
 
-    Adds `calls`, `printed` and `sandbox` to the `meta` of the call.
+    `recorder` receives the plan of a dry run, or has the plan that the script must keep to. Adds
+    `calls`, `printed` and `sandbox` to the `meta` of the call.
     """
     remaining = None if outer.stop is None else outer.stop.remaining_time()
     seconds = None if remaining is None else max(remaining - _CLEAN_UP_SECONDS, remaining / 2)
@@ -93,11 +102,15 @@ async def run_script(
         concurrency=script.concurrency,
         deadline=None if seconds is None else monotonic() + seconds,
         failure_history=failure_history,
+        plan=plan_of(recorder, script.source, script.tools, script.inputs),
     )
     printed = PrintedText()
     run = _ScriptRun(script, calls, printed)
     try:
-        return await run.run(remaining)
+        result = await run.run(remaining)
+        if isinstance(calls.plan, DryRun) and isinstance(recorder, DryRunRecorder):
+            calls.plan.finish(recorder)
+        return result
     finally:
         if outer.meta is not None:
             if script.tools:
@@ -150,6 +163,11 @@ class _ScriptRun:
             result = await self._run()
             is_cancelled = False
             return result
+        except PlanStopped:
+            return None
+        except ToolError:  # a call is not in the plan, or the result is not JSON
+            is_cancelled = False
+            raise
         except monty.MontyRuntimeError as error:
             is_cancelled = False
             await calls.finish(is_cancelled=False)
@@ -195,6 +213,8 @@ class _ScriptRun:
             self._started.clear()
             if isinstance(snapshot, MontyComplete):
                 await asyncio.sleep(0)  # calls that the script does not wait for begin
+                if isinstance(calls.plan, DryRun):
+                    await calls.wait_for_plan(calls.plan)
                 return self._read_result(snapshot)
             if isinstance(snapshot, FunctionSnapshot):
                 id = snapshot.call_id
@@ -266,7 +286,12 @@ class _ScriptRun:
         except (ValueError, RecursionError) as error:
             return _exception("ValueError", f"an argument of {name}: {error}")
         line = self._bytes.count(b"\n", 0, position.start)
-        self._started.append(partial(self._calls.start, snapshot.call_id, tool, arguments, line))
+        start = partial(self._calls.start, snapshot.call_id, tool, arguments, line)
+        plan = self._calls.plan
+        if isinstance(plan, DryRun):
+            offset = position.start - len(BARRIER_LINE)
+            start = partial(start, is_looked_into=not plan.is_passed_on(offset))
+        self._started.append(start)
         return _FUTURE
 
     def _answer_system_call(self, snapshot: FunctionSnapshot) -> Any:

@@ -34,6 +34,19 @@ _UNREADABLE_TEXTS = (
 """Values that the sandbox passes on as texts."""
 
 
+RESULT_OF = "$result_of"
+"""The key of an object that stands for the result of a planned call: `{"$result_of": 1}`."""
+
+
+class ResultPlaceholder:
+    """What a planned call returns in a dry run. A script can only pass it on."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number  # of the planned call
+
+
 class UnreadableValueError(TypeError):
     """A value that is not JSON. The message starts with the path to it."""
 
@@ -53,6 +66,8 @@ def _read(value: Any, path: str, depth: int) -> Any:
         return value
     if kind is str:
         return _read_text(value, path)
+    if kind is ResultPlaceholder:
+        return {RESULT_OF: value.number}
     if depth >= MAX_DEPTH:
         raise UnreadableValueError(f"{path.partition('[')[0]} has more than {MAX_DEPTH} levels")
     if is_object(value):

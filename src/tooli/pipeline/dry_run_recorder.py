@@ -169,6 +169,19 @@ class DryRunExecutionDisabled:
         _is_execution_disabled.reset(self._reset_token)
 
 
+class RecorderReplaced:
+    """A context manager in which another recorder, or none, receives the actions."""
+
+    def __init__(self, recorder: ActionRecorder | None) -> None:
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        self._reset_token = _current_recorder.set(self._recorder)
+
+    def __exit__(self, *_: object) -> None:
+        _current_recorder.reset(self._reset_token)
+
+
 # ------------------------------------------------------------------ recorders
 
 
@@ -208,6 +221,7 @@ class DryRunRecorder(ActionRecorder):
         self.is_on_loop = False  # the function runs as a task of an event loop
         self.actions: list[JsonObject] = []
         self.is_truncated = False  # a stream was too long
+        self.facts: JsonObject = {}  # more about the plan, if the function knows it
         self.discarded_outputs: list[Any] = []  # outputs that write nothing
         self._outer_recorder = _current_recorder.get()
 
@@ -255,7 +269,8 @@ class DryRunRecorder(ActionRecorder):
         if self.guard is not None:
             self.guard.finish()
         self.raise_if_failed()
-        return {"actions": self.actions, "is_truncated": self.is_truncated}
+        report: JsonObject = {"actions": self.actions, "is_truncated": self.is_truncated}
+        return {**report, "facts": self.facts} if self.facts else report
 
 
 class PlanEnforcer(ActionRecorder):
@@ -267,6 +282,7 @@ class PlanEnforcer(ActionRecorder):
 
     def __init__(self, actions: list[JsonObject], report: Callable[[JsonObject], None]) -> None:
         super().__init__()
+        self.actions = actions
         self._planned_actions = {(entry["action"], entry["target"]): entry for entry in actions}
         self._completed_actions: list[JsonObject] = []
         self._states: list[object] = []  # of the completed actions

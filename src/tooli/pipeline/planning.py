@@ -252,7 +252,8 @@ def check_report(report: Any) -> JsonObject:
     """Return the report of a dry run if it is valid. A sandboxed process can send anything."""
     is_valid = (
         is_object(report)
-        and report.keys() == {"actions", "is_truncated"}
+        and report.keys() - {"facts"} == {"actions", "is_truncated"}
+        and is_object(report.get("facts", {}))
         and isinstance(report["is_truncated"], bool)
         and is_list(report["actions"])
         and all([_is_action(entry) for entry in report["actions"]])
@@ -339,7 +340,9 @@ def _dry_run(
     arguments: Mapping[str, object],
 ) -> JsonObject | Awaitable[JsonObject]:
     """Dry-run a function; return the report, or a coroutine that returns it."""
-    recorder = DryRunRecorder(import_module(_GUARD_MODULE).DryRunGuard(call))
+    is_guarded = not getattr(fn, "tooli_runs_script", False)  # its calls are dry runs themselves
+    guard = import_module(_GUARD_MODULE).DryRunGuard(call) if is_guarded else None
+    recorder = DryRunRecorder(guard)
     safe_arguments = _dry_run_arguments(call, recorder, arguments)
     with recorder:
         value = fn(**safe_arguments)

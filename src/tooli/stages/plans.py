@@ -61,7 +61,14 @@ def answer_with_plan(call: Call) -> StageRun:
         return outcome
     report = check_report(outcome.value)
     plan = build_plan(call, report["actions"])
-    if report["is_truncated"]:
+    plan.update(report.get("facts", {}))
+    if plan.get("complete") is False:
+        stopped = plan.get("stopped", {})
+        call.warnings.append(
+            f"the plan ends on line {stopped.get('line')}: {stopped.get('reason')}. "
+            "So it has no token and cannot be applied"
+        )
+    elif report["is_truncated"]:
         call.warnings.append(
             "the stream is too long: the plan contains the actions of its beginning"
         )
