@@ -13,7 +13,7 @@ from tooli.config import load_security_settings
 from tooli.core import find_loaded
 from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
-from tooli.core.current_caller import current_caller
+from tooli.core.current_call import current_call
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.detect import category_of, sanitize_value
 from tooli.errors import DefinitionError, ToolError
@@ -253,8 +253,8 @@ class PythonSurface:
 
         A call inside a request of a client has values of its own: clients must not share them.
         """
-        outer = current_caller.get()
-        is_kept = outer is None or not outer.is_remote
+        outer = current_call.get()
+        is_kept = outer is None or not outer.caller.is_remote
         return {"session_data": self._session_data if is_kept else {}, "keeps_session": is_kept}
 
     def _failing_call(self, error: ToolError) -> PreparedCall:

@@ -36,6 +36,7 @@ LAZY = {
             "schema.shapes",
         ),
         *("pipeline.prepared_call", "pipeline.stdout_capture", "stages.record_selection"),
+        "pipeline.question_routing",
         "pipeline.dry_run_recorder",
         "storage.state_files",
     ),
@@ -43,6 +44,7 @@ LAZY = {
         *("cli.info_options", "describe.agent_help", "describe.schema_formats", "errors"),
         *(
             "pipeline.corrected_calls",
+            "pipeline.failure",
             "pipeline.input_errors",
             "schema.json_schema",
             "core.docstring",

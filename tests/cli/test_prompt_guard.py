@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 from tests.integration.app_process import PROCESS_TIMEOUT, environment, parse_json
 
 from tooli import Tooli
 from tooli.cli import CommandOutput, read_invocation
 from tooli.cli import prompt_guard as guard
 from tooli.errors import InputError
+from tooli.pipeline.prompt_functions import AskedQuestion
 
 ASKING_APP = """
 from tooli import Tooli
@@ -110,7 +112,8 @@ def test_file_has_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_error_suggests_a_flag_and_a_pipe(app: Tooli) -> None:
-    error = guard.unanswered_error(read_invocation(app, ["ask", "--json"], "asking"), "Sure?")
+    invocation = read_invocation(app, ["ask", "--json"], "asking")
+    error = guard.unanswered_error(invocation, AskedQuestion("Sure?"))
     assert (error.code, error.exit_code) == ("E1038", 2)
     assert error.message == "The command asks 'Sure?', and nobody can answer."
     assert error.suggestion is not None
@@ -119,10 +122,48 @@ def test_error_suggests_a_flag_and_a_pipe(app: Tooli) -> None:
 
 
 def test_error_of_a_command_that_passes_arguments_on(app: Tooli) -> None:
-    error = guard.unanswered_error(read_invocation(app, ["run", "x"], "asking"), "")
+    error = guard.unanswered_error(read_invocation(app, ["run", "x"], "asking"), AskedQuestion())
     assert error.suggestion is not None
     assert error.suggestion.example == "echo <answer> | asking run x --tooli-text"
     assert "--force" not in error.suggestion.fix
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["ask", "--json"], ["ask", "--json", "--force"]),
+        (["ask", "--force", "--no-input"], ["ask", "--force", "--yes"]),
+        (["run", "--", "x"], ["run", "--tooli-yes", "--", "x"]),
+    ],
+)
+def test_error_of_a_confirmation(app: Tooli, argv: list[str], expected: list[str]) -> None:
+    question = AskedQuestion("Sure?", is_confirmation=True)
+    error = guard.unanswered_error(read_invocation(app, argv, "asking"), question)
+    assert error.suggestion is not None
+    assert error.suggestion.argv == ["asking", *expected]
+    assert error.suggestion.action == "ask_human"
+    assert not error.is_retryable
+
+
+@pytest.mark.parametrize(("text", "name"), [("Your name", "--name"), ("Which file?", "'file'")])
+def test_error_names_the_parameter_that_answers(text: str, name: str) -> None:
+    app = Tooli("asking")
+
+    @app.command()
+    def ask(file: str = typer.Argument(""), name: str = "") -> None: ...
+
+    invocation = read_invocation(app, ["--json"], "asking")
+    error = guard.unanswered_error(invocation, AskedQuestion(text))
+    assert error.suggestion is not None
+    assert f"{name} if it is the answer" in error.suggestion.fix
+
+
+def test_yes_answers_a_confirmation(app: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", sys.__stdin__)
+    output = CommandOutput(read_invocation(app, ["ask", "--json", "--yes"]))
+    output.guard_prompts()
+    assert typer.confirm("Sure?")
+    output.release()
 
 
 def test_functions_are_replaced_until_release(app: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -425,7 +425,7 @@ class CommandOutput:
             return
 
         def find_spec(name: str, *_: object) -> ModuleSpec | None:
-            return load_prompt_guard().find_getpass(self) if name == "getpass" else None
+            return load_prompt_guard().guarded_getpass(self) if name == "getpass" else None
 
         vars(find_spec)["find_spec"] = find_spec  # a finder is an object with this method
         self.replaced.append((builtins, "input", builtins.input))
@@ -552,7 +552,8 @@ def run_invocation(output: CommandOutput) -> int:
         exit_code = apply_output_settings(output)
         if exit_code is not None:
             return exit_code
-    if invocation.is_machine_mode or invocation.maybe_agent or "no_input" in line.options:
+    has_answer = not {"no_input", "yes"}.isdisjoint(line.options)
+    if invocation.is_machine_mode or invocation.maybe_agent or has_answer:
         output.guard_prompts()
     wants_info = not line.has_invalid_option and not INFO_OPTIONS.isdisjoint(line.options)
     if not wants_info and _needs_typer(invocation):

@@ -3,6 +3,7 @@
 In mode `text` they work as with Typer: they read the terminal or the pipe. Where nobody can answer
 (in a machine mode, with `--no-input`, for an agent and in CI) they fail at once, so that no command
 waits for an answer. An agent or a CI system may still pipe the answers to a command in mode `text`.
+`--yes` answers `typer.confirm` with yes in every mode.
 
 `CommandOutput.guard_prompts` replaces `input` and loads this module when it is needed.
 """
@@ -12,11 +13,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from importlib.machinery import PathFinder
 from select import select
 
 from tooli.core.option_words import option_flag
 from tooli.errors import InputError, Suggestion, shell_quote
+from tooli.pipeline.call_questions import echo_answer, find_answering_param, question_message
+from tooli.pipeline.prompt_functions import (
+    PROMPT_FUNCTIONS,
+    find_getpass,
+    read_question,
+    replace_in_module,
+)
 
 if sys.platform != "win32":
     from fcntl import ioctl
@@ -25,80 +32,58 @@ if sys.platform != "win32":
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
     from tooli.cli import CommandOutput, Invocation
-    from tooli.core.tool import Param, Tool
+    from tooli.core.tool import Param
+    from tooli.pipeline.prompt_functions import AskedQuestion
 
 PIPE_GRACE_SECONDS = 0.5
 """How long an agent or a CI system may take to write an answer to the pipe."""
 
-_PROMPT_FUNCTIONS = {
-    "getpass": ("_raw_input", "win_getpass"),
-    "typer._click.termui": ("visible_prompt_func", "_getchar"),
-    "click.termui": ("visible_prompt_func", "_getchar"),
-}
-"""Functions that read an answer, by module. `hidden_prompt_func` of Typer calls `getpass`."""
-
-_CONFIRMING_FLAGS = ("yes", "force", "assume_yes", "confirm", "no_confirm", "non_interactive")
-"""Names of parameters that usually answer a question with yes."""
-
 
 def guard_modules(output: CommandOutput) -> None:
     """Replace the functions that read an answer, in all modules that are loaded."""
-    for name in _PROMPT_FUNCTIONS:
+    for name in PROMPT_FUNCTIONS:
         if name in sys.modules:
             _guard_module(output, sys.modules[name])
 
 
-def find_getpass(output: CommandOutput) -> ModuleSpec | None:
+def guarded_getpass(output: CommandOutput) -> ModuleSpec | None:
     """Return the spec of `getpass`, whose functions are replaced as soon as it is loaded."""
-    spec = PathFinder.find_spec("getpass")
-    loader: Any = None if spec is None else spec.loader
-    if loader is not None:
-        load = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            load(module)
-            _guard_module(output, module)
-
-        loader.exec_module = exec_module
-    return spec
+    return find_getpass(lambda module: _guard_module(output, module))
 
 
 def _guard_module(output: CommandOutput, module: ModuleType) -> None:
-    for name in _PROMPT_FUNCTIONS.get(module.__name__, ()):
-        original = getattr(module, name, None)
-        if original is not None or name == "_getchar":
-            output.replaced.append((module, name, original))
-            setattr(module, name, _guarded(output, original))
+    def guard(function: str, original: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: _ask(output, function, original, args, kwargs)
 
-
-def _guarded(output: CommandOutput, original: Callable[..., Any] | None) -> Callable[..., Any]:
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        if original is None or not can_answer(output.invocation):
-            raise unanswered_error(output.invocation, _question(args))
-        return original(*args, **kwargs)
-
-    return ask
+    output.replaced.extend(replace_in_module(module, guard))
 
 
 def ask_line(output: CommandOutput, *args: object) -> str:
     """Answer a call of `input`, or raise InputError."""
-    if can_answer(output.invocation):
-        original = next(original for _, name, original in output.replaced if name == "input")
-        return original(*args)
-    raise unanswered_error(output.invocation, _question(args))
+    original = next(original for _, name, original in output.replaced if name == "input")
+    return _ask(output, "input", original, args, {})
 
 
-def _question(args: tuple[object, ...]) -> str:
-    """Return the text of a question. Typer displays it, and passes its last character only."""
-    caller = sys._getframe(2).f_locals if args and len(str(args[0])) <= 1 else {}
-    text = caller.get("text", args[0] if args else "")
-    return str(text).strip().rstrip(":").strip()
+def _ask(
+    output: CommandOutput,
+    function: str,
+    original: Callable[..., Any] | None,
+    args: tuple[object, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    invocation = output.invocation
+    question = read_question(function, args)
+    if question.is_confirmation and invocation.line.options.get("yes"):
+        return echo_answer(question, "y")
+    if original is None or not can_answer(invocation):
+        raise unanswered_error(invocation, question)
+    return original(*args, **kwargs)
 
 
 # ------------------------------------------------------------------ can anybody answer?
@@ -144,36 +129,57 @@ def _has_data(seconds: float) -> bool:
 # ------------------------------------------------------------------ the error
 
 
-def unanswered_error(invocation: Invocation, question: str) -> InputError:
+def unanswered_error(invocation: Invocation, question: AskedQuestion) -> InputError:
     """Return the error for a question that nobody can answer. It says how to answer it."""
-    tool = invocation.line.tool
-    flag = None if tool is None else _confirming_flag(tool)
-    asked = f"The command asks {question!r}" if question else "The command asks for input"
-    command = " ".join(map(shell_quote, _argv_without_mode(invocation)))
-    if flag is not None:
+    line = invocation.line
+    param = None
+    if line.tool is not None:
+        param = find_answering_param(line.tool, question, line.arguments)
+    prog = invocation.caller.prog or (invocation.state.name,)
+    argv = [*prog, *[word for word in invocation.argv if word not in ("--no-input", "--json")]]
+    mode = option_flag("output", line.tool, "text")
+    pipe = f"echo <answer> | {' '.join(map(shell_quote, [*argv, mode]))}"
+    if question.is_confirmation:
+        flag = option_flag("yes", line.tool, True) if param is None else _longest_flag(param)
+        return _error(
+            question,
+            Suggestion(
+                "ask_human",
+                f"Ask a human, then pass {flag} to answer yes.",
+                argv=[*prog, *_with_flag(invocation.argv, flag)],
+            ),
+        )
+    if param is not None and param.is_flag:
+        flag = _longest_flag(param)
         fix = f"Pass {flag} to answer yes, or pipe the answer to the command in mode text."
+    elif param is not None:
+        name = _longest_flag(param) if param.flags else f"the argument {param.name!r}"
+        fix = f"Pass {name} if it is the answer, or pipe the answer to the command in mode text."
     else:
         fix = "Pipe the answer to the command in mode text, or run it at a terminal."
-    return InputError(
-        f"{asked}, and nobody can answer.",
-        code="E1038",
-        suggestion=Suggestion(
+    return _error(
+        question,
+        Suggestion(
             "retry_with_modified_input",
             fix,
             # A shell rejects this line: nobody gives the placeholder as the answer.
-            example=f"echo <answer> | {command} {option_flag('output', tool, 'text')}",
+            example=pipe,
             applicability="has_placeholders",
         ),
     )
 
 
-def _confirming_flag(tool: Tool) -> str | None:
-    found: list[Param] = [
-        param for param in tool.public_params if param.is_flag and param.name in _CONFIRMING_FLAGS
-    ]
-    return max(found[0].flags, key=len) if found and found[0].flags else None
+def _error(question: AskedQuestion, suggestion: Suggestion) -> InputError:
+    message = question_message(question)
+    return InputError(message, code="E1038", suggestion=suggestion, is_retryable=False)
 
 
-def _argv_without_mode(invocation: Invocation) -> list[str]:
-    prog = invocation.caller.prog or (invocation.state.name,)
-    return [*prog, *[word for word in invocation.argv if word not in ("--no-input", "--json")]]
+def _with_flag(argv: Sequence[str], flag: str) -> list[str]:
+    """Return a line with one more flag, before `--`, without `--no-input`."""
+    words = [word for word in argv if word != "--no-input"]
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], flag, *words[end:]]
+
+
+def _longest_flag(param: Param) -> str:
+    return max(param.flags, key=len)

@@ -8,19 +8,17 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 
-import typer
-
 from tooli.cli.process import is_terminal
 from tooli.cli.prompt_guard import can_answer
 from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
+from tooli.pipeline.typer_calls import report_missing
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from typing import Any
+    from collections.abc import Generator, Sequence
 
-    from typer._click.core import Context, Parameter
+    from typer._click.core import Parameter
 
     from tooli.cli import Invocation
 
@@ -45,7 +43,7 @@ def guard_option_prompts(params: Sequence[Parameter], invocation: Invocation) ->
             replaced.append((module, "visible_prompt_func", ask_line))
             replaced.append((module, "hidden_prompt_func", ask_hidden))
     elif has_data_on_stdin or not can_answer(invocation, is_piped=is_real_stdin):
-        replaced += [(param, "prompt_for_value", _report_missing(param)) for param in params]
+        replaced += [(param, "prompt_for_value", report_missing(param)) for param in params]
     originals = [vars(owner).get(name, _MISSING) for owner, name, _ in replaced]
     for owner, name, replacement in replaced:
         setattr(owner, name, replacement)
@@ -60,13 +58,3 @@ def guard_option_prompts(params: Sequence[Parameter], invocation: Invocation) ->
 
 
 _MISSING = object()
-
-
-def _report_missing(param: Parameter) -> Callable[[Context], object]:
-    """Return a replacement for the prompt of an option that reports the option as missing."""
-    usage_errors: Any = sys.modules[typer.BadParameter.__module__]
-
-    def fail(ctx: Context) -> object:
-        raise usage_errors.MissingParameter(ctx=ctx, param=param)
-
-    return fail

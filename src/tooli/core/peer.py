@@ -136,6 +136,10 @@ class Peer:
         """True if the client can answer questions of this MCP method."""
         return False
 
+    def can_wait(self) -> bool:
+        """True if `ask` may block this thread. False on an event loop that must read the answer."""
+        return True
+
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
         """Ask the client and return its answers as MCP results, by key. Blocks the thread.
 

@@ -119,9 +119,9 @@ def detect_execution_context(
         in_process: True for a call from Python code, which is a category of its own.
         deep: also check the parent processes and the files of containers.
     """
-    variable = find_loaded("tooli.core.current_caller", "current_caller")
+    variable = find_loaded("tooli.core.current_call", "current_call")
     if env is None and not in_process and variable is not None and variable.get() is not None:
-        return describe_caller(variable.get(), deep=deep)
+        return describe_caller(variable.get().caller, deep=deep)
     return _with_members(detect_from_environment(env, in_process=in_process, deep=deep))
 
 

@@ -16,6 +16,7 @@ from _thread import allocate_lock
 from stat import S_ISSOCK
 
 from tooli.core import find_loaded
+from tooli.core.current_call import current_call
 from tooli.core.peer import Peer
 from tooli.execution.ipc import Codec, FrameSender, loads
 from tooli.execution.processes import (
@@ -28,6 +29,7 @@ from tooli.execution.processes import (
 )
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import close_stream, invoke, is_stream
+from tooli.pipeline.failure import explain_end_of_input
 from tooli.pipeline.stdout_capture import TextSink, read_children
 from tooli.text.jsonable import iter_items
 
@@ -165,7 +167,7 @@ class Worker:
             raise
         except BaseException as exc:
             read_children(is_last=True)
-            self.send_error(exc)
+            self.send_error(explain_end_of_input(exc, self.call))
         meta = {**(own_meta or {}), **(call.meta or {})}  # code with the original call set own_meta
         if meta:
             self._send_packed("meta", meta)
@@ -193,6 +195,8 @@ class Worker:
             for item in iter_items(value):
                 if input_class is not None and isinstance(item, input_class):
                     item.warn = warnings.append
+        running = current_call.get() or call
+        current_call.set(running.replace(warnings=warnings, peer=peer, meta=meta))
         return call.replace(warnings=warnings, peer=peer, meta=meta)
 
     def _send_items(self, items: Iterator[Any]) -> None:

@@ -19,7 +19,7 @@ import mcp_types as types
 from mcp.shared.message import ServerMessageMetadata
 
 from tooli.core.peer import UNANSWERED_TEXT, Peer
-from tooli.errors import DependencyError, Interrupted, TimeoutExceeded
+from tooli.errors import DependencyError, InternalError, Interrupted, TimeoutExceeded
 from tooli.mcp.change_notifier import connection_state
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
@@ -133,8 +133,14 @@ class SdkPeer(RequestPeer):
         declared_json = declared.model_dump(by_alias=True, exclude_none=True)
         return client_supports(declared_json, method)
 
+    def can_wait(self) -> bool:
+        """False on the event loop of the server, which must read the answer."""
+        return asyncio._get_running_loop() is not self._loop
+
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
         """Ask the client; wait for its answers until QUESTION_TIMEOUT or the call's deadline."""
+        if not self.can_wait():
+            raise InternalError("An async function must ask with `await`, as in `ctx.aelicit`.")
         future = asyncio.run_coroutine_threadsafe(self._try_to_ask(questions), self._loop)
         self._open_questions.add(future)
         try:

@@ -35,6 +35,7 @@ from tooli.mcp.protocol import (
 from tooli.mcp.tool_results import ResultFormat
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.present import present_text
+from tooli.pipeline.question_scan import may_ask
 from tooli.serving.caller_view import CallerView
 from tooli.serving.dispatcher import (
     ToolDispatcher,
@@ -382,7 +383,8 @@ class McpRequest:
         """True if the call may send messages to its client, or ask it something."""
         tool = self._tool
         injected = any([param.kind == "injected" for param in tool.params])
-        return injected or tool.guard.needs_human or tool.behavior.destructive
+        may_need_human = tool.guard.needs_human or tool.behavior.destructive
+        return injected or may_need_human or tool.route is not None or may_ask(tool.fn)
 
     def grant(self, scopes: Iterable[str] | None) -> None:
         """Give the caller the scopes of its token; None means all scopes that the tool requires."""

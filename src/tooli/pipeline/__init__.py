@@ -228,6 +228,7 @@ STAGES: tuple[StageRow, ...] = (
         ("tool.has_dependencies", "tool.settings"),
         (),
     ),
+    ("questions", "tooli.stages.questions:answer_questions", ("answers_questions",), ()),
     (
         "capabilities",
         "tooli.stages.capabilities:enforce_capabilities",
@@ -323,6 +324,11 @@ class StageContext(Record):
         if caller.session is not None or caller.principal is not None:
             return True
         return caller.address is None  # the only client of the process
+
+    @property
+    def answers_questions(self) -> bool:
+        """True if options answer or refuse the questions of a function that Python code calls."""
+        return (self.options.yes or self.options.no_input) and self.caller.is_in_process
 
     def select(self, names: Sequence[str]) -> tuple[Stage, ...]:
         """Return the stages with these names that apply to the call."""

@@ -50,7 +50,7 @@ def to_outcome(exc: BaseException, stage: str | None = None, call: Call | None =
     """
     if requested_exit_code(exc) == 0:
         return Ok(None)
-    error = as_tool_error(exc)
+    error = as_tool_error(exc if call is None else explain_end_of_input(exc, call))
     if stage is not None and error is not exc and type(error) is InternalError:
         error.details = {**(error.details or {}), "stage": stage}
     has_started = not vars(exc).pop("is_not_started", False)
@@ -60,6 +60,24 @@ def to_outcome(exc: BaseException, stage: str | None = None, call: Call | None =
     if call is not None and call.request is not None:
         error = call.request.check_error(error, call)
     return Failed(error, has_started, items)
+
+
+def explain_end_of_input(exc: BaseException, call: Call) -> BaseException:
+    """Return E1038 if the function has asked a question and stdin has ended; else the exception.
+
+    On a command line, the error is the one that Typer reports.
+    """
+    cause = exc.__context__ if _is_typer_exception(exc, "Abort") else exc
+    is_end = isinstance(cause, EOFError) and str(cause) in ("", _END_OF_INPUT)
+    if not is_end or call.caller.owns_process:
+        return exc
+    from tooli.pipeline.call_questions import end_of_input_error
+
+    return end_of_input_error(exc, call)
+
+
+_END_OF_INPUT = "EOF when reading a line"
+"""Text of the EOFError of `input`. That of `getpass` has none."""
 
 
 def as_tool_error(exc: BaseException) -> ToolError:

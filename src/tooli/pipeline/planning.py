@@ -15,6 +15,7 @@ from itertools import tee
 
 from tooli.core.call import Failed
 from tooli.core.call_fingerprint import digest
+from tooli.core.current_call import current_call
 from tooli.core.event_loop import run_awaitable
 from tooli.errors import StateError, Suggestion, ToolRuntimeError
 from tooli.pipeline.context import replace_context
@@ -237,9 +238,13 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
         warnings=warnings,
         peer=None,
     )
-    with DiscardedOutput(replaces_streams=call.caller.owns_process):
-        outcome = run(dry_call, confinement_stages)
-    if isinstance(outcome, Failed) and outcome.error.code == "E2102":  # it has to ask a question
+    token = current_call.set(dry_call.replace(approved=True))
+    try:
+        with DiscardedOutput(replaces_streams=call.caller.owns_process):
+            outcome = run(dry_call, confinement_stages)
+    finally:
+        current_call.reset(token)
+    if isinstance(outcome, Failed) and outcome.error.code in ("E1038", "E2102"):  # it has to ask
         return build_plan(call)
     if isinstance(outcome, Failed):
         call.warnings.extend(warnings)

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tooli.core import Record
 from tooli.core.call import Failed, Ok, RedactionPolicy
-from tooli.core.current_caller import aiterate_as, current_caller, iterate_as
+from tooli.core.current_call import aiterate_within, current_call, iterate_within
 from tooli.pipeline.drivers import is_async, run, stream
 from tooli.pipeline.present import (
     ItemPresenter,
@@ -102,7 +102,7 @@ class PreparedCall:
         A list that the tool returns instead of yielding its items is sent item by item as well.
         """
         presenter = ItemPresenter(self._call)
-        items = iterate_as(self._call.caller, stream(self._call, self._stages))
+        items = iterate_within(self._call, stream(self._call, self._stages))
         try:
             while True:
                 yield presenter.encode(next(items))
@@ -135,7 +135,7 @@ class PreparedCall:
         from tooli.pipeline import async_drivers
 
         items = async_drivers.stream(self._call, self._stages, outcomes)
-        return aiterate_as(self._call.caller, items)
+        return aiterate_within(self._call, items)
 
     def _present(self, outcome: Outcome) -> Presented:
         request = self._call.request
@@ -148,49 +148,49 @@ class PreparedCall:
         return self._present(outcome.with_value(None))
 
     def _run(self) -> Outcome:
-        token = current_caller.set(self._call.caller)
+        token = current_call.set(self._call)
         try:
             return run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # from the tool: Ctrl-C interrupts only the main thread
             return _failed_outcome(stop, self._call)
         finally:
-            current_caller.reset(token)
+            current_call.reset(token)
 
     async def _arun(self) -> Outcome:
         from tooli.pipeline import async_drivers
 
-        token = current_caller.set(self._call.caller)
+        token = current_call.set(self._call)
         try:
             return await async_drivers.run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # it would end the event loop
             return _failed_outcome(stop, self._call)
         finally:
-            current_caller.reset(token)
+            current_call.reset(token)
 
     # -------------------------------------------------------------- for Python code
 
     def result(self) -> TooliResult[Any]:
         """Run the call; return its value or its error, with `meta`."""
-        token = current_caller.set(self._call.caller)
+        token = current_call.set(self._call)
         try:
             return self._to_result(run(self._call, self._stages))
         finally:
-            current_caller.reset(token)
+            current_call.reset(token)
 
     async def aresult(self) -> TooliResult[Any]:
         """Run the call on this event loop; return its value or its error, with `meta`."""
         from tooli.pipeline import async_drivers
 
-        token = current_caller.set(self._call.caller)
+        token = current_call.set(self._call)
         try:
             return self._to_result(await async_drivers.run(self._call, self._stages))
         finally:
-            current_caller.reset(token)
+            current_call.reset(token)
 
     def items(self) -> Generator[Any, None, None]:
         """Run the call and yield its items. Raises the ToolError if it fails."""
         items = stream(self._call, self._stages)
-        outcome = yield from iterate_as(self._call.caller, items)
+        outcome = yield from iterate_within(self._call, items)
         yield from _remaining_items(outcome)
         if isinstance(outcome, Failed):
             self._raise_presented(outcome.error)

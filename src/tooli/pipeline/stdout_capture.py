@@ -254,21 +254,24 @@ def route_stdout() -> Callable[[], None]:
     """Capture the output of each call; return a function that ends this.
 
     `sys.stdout` is replaced by a StdoutRouter, what calls write to `sys.stderr` is copied, and
-    their child processes get pipes.
+    their child processes get pipes. Their questions go to their clients.
     """
     original = sys.stdout
     if isinstance(original, StdoutRouter):
         return lambda: None
     from tooli.pipeline.child_output import route_children
+    from tooli.pipeline.question_routing import route_questions
 
     sys.stdout = StdoutRouter()
     restore_stderr = copy_stderr(_keep_error)
     restore_children = route_children(_active_capture.get)
+    restore_questions = route_questions()
 
     def restore() -> None:
         sys.stdout = original
         restore_stderr()
         restore_children()
+        restore_questions()
 
     return restore
 

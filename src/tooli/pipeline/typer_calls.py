@@ -11,6 +11,7 @@ process of the function, which may be monitored or sandboxed, Typer could not be
 from __future__ import annotations
 
 import functools
+import sys
 from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
@@ -109,14 +110,14 @@ class TakenTree:
 
 
 def _build_command_tree(state: AppState) -> Any:
-    """Return a new command tree. Its parameters do not prompt, because nobody can answer."""
+    """Return a new command tree. An option with a prompt must be given: nobody can answer."""
     app: Any = state.served_typer or state.app
     tree = load_location("typer.main:get_command")(app)
     pending = [tree]
     for command in pending:
         for param in command.params:
             if getattr(param, "prompt", None):
-                param.prompt = None
+                param.prompt_for_value = report_missing(param)
         inner = getattr(command, "commands", None)
         if hasattr(command.callback, "tooli_failed"):
             vars(tree)["tooli_failed"] = True  # a module is not imported yet: do not keep the tree
@@ -125,6 +126,19 @@ def _build_command_tree(state: AppState) -> Any:
         elif command.callback is not None and not hasattr(command, "tooli_app"):
             command.callback = _recorded(command.callback)
     return tree
+
+
+def report_missing(param: Any) -> Callable[[Any], object]:
+    """Return a replacement for the prompt of an option that reports the option as missing."""
+    usage_errors: Any = sys.modules[load_location("typer:BadParameter").__module__]
+
+    def fail(ctx: Any) -> object:
+        run = current_run.get()
+        if isinstance(run, TyperCall) and run.has_value_of(param.name):
+            return None  # the function gets the value of the call
+        raise usage_errors.MissingParameter(ctx=ctx, param=param)
+
+    return fail
 
 
 def _recorded(callback: Callable[..., object]) -> Callable[..., object]:
@@ -338,6 +352,11 @@ class TyperCall(CommandRun):
         param = self._call.tool.param(name)
         is_empty = value is None and param is not None and param.default is None
         return name in self._given and not is_empty
+
+    def has_value_of(self, typer_name: str) -> bool:
+        """True if the caller gave a value that no command line can express, such as an object."""
+        params = self._route.params.items()
+        return any([name in self._given for name, routed in params if routed.name == typer_name])
 
     def _translated(self, exc: BaseException) -> BaseException:
         """Return an exception; an error about a parameter names the parameter of the tool."""

@@ -35,6 +35,7 @@ from tooli.execution.sandbox.syscalls import SandboxUnavailable
 from tooli.execution.worker import ForwardedStream, Worker, select_codec
 from tooli.pipeline.context import Context, make_injected
 from tooli.pipeline.drivers import invoke
+from tooli.pipeline.question_routing import route_questions
 from tooli.pipeline.typer_calls import RoutedCall
 
 TYPE_CHECKING = False
@@ -382,7 +383,10 @@ def main() -> None:
     runner = payload["runner"]
     data_fd, answer_fd, cancel_fd = runner.kept_fds
     try:
-        worker = Worker(_build_call(payload), runner, data_fd, answer_fd, cancel_fd)
+        call = _build_call(payload)
+        if call.caller.is_remote:
+            route_questions()
+        worker = Worker(call, runner, data_fd, answer_fd, cancel_fd)
         for name in payload["forwarded_streams"]:
             setattr(sys, name, ForwardedStream(name, worker.send))
         for name in payload["terminal_streams"]:

@@ -1,4 +1,4 @@
-"""The caller of the running call, as `detect_execution_context` reports it."""
+"""The running call, and its caller as `detect_execution_context` reports it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tooli import CallerCategory, Context, Tooli, detect_execution_context
-from tooli.core.current_caller import current_caller
+from tooli.core.current_call import current_call
 from tooli.detect import category_of
 from tooli.testing import Case, interfaces
 
@@ -65,12 +65,12 @@ def test_call_from_python(app: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_streams_see_the_caller_and_their_readers_do_not(app: Tooli) -> None:
     for item in app.stream("items"):
         assert item == "python_api"
-        assert current_caller.get() is None
+        assert current_call.get() is None
 
     async def read() -> None:
         async for item in app.astream("aitems"):
             assert item == "python_api"
-            assert current_caller.get() is None
+            assert current_call.get() is None
 
     asyncio.run(read())
 
