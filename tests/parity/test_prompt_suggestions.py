@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from tooli import Tooli
-from tooli.testing import Case, assert_parity, invoke
+from tooli.testing import Case, assert_parity, interfaces, invoke
 
 
 def make_app() -> Tooli:
@@ -88,3 +88,59 @@ def test_default_of_a_question_is_never_taken_without_an_answer(prompt_required:
 def test_flag_of_a_question_is_shown_as_required() -> None:
     assert "clear --really|--no-really" in invoke(make_app(), "clear", "--help-agent").stdout
     assert "show --all" in invoke(make_app(), "show", "--help-agent").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value"), [("clear", "really", False), ("show", "everything", True)]
+)
+def test_missing_flag_is_suggested_alike(command: str, name: str, value: bool) -> None:
+    """Every interface suggests what a command line can express."""
+    for interface in interfaces(make_app()):
+        suggestion = interface.send_case(Case(command)).envelope["error"]["suggestion"]
+        assert suggestion["applicability"] == "maybe_incorrect"
+        if "arguments" in suggestion:
+            assert suggestion["arguments"] == {name: value}
+
+
+class TestCallback:
+    """Options of a callback that have a prompt."""
+
+    @pytest.fixture
+    def app(self) -> Tooli:
+        app = Tooli("shop")
+
+        @app.callback()
+        def main(
+            token: Annotated[str, typer.Option(prompt=True, envvar="SHOP_TOKEN")] = "default",
+            force: Annotated[bool, typer.Option(prompt="Force?")] = True,
+        ) -> None:
+            print(token)
+
+        @app.command()
+        def show(count: int = 1) -> int:
+            return count
+
+        return app
+
+    def test_default_is_not_taken(self, app: Tooli) -> None:
+        for interface in interfaces(app):
+            error = interface.send_case(Case("show", {"force": True})).envelope["error"]
+            assert error["code"] == "E1002", interface.name
+            assert "token" in error["message"]
+
+    def test_variable_gives_the_value(self, app: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SHOP_TOKEN", "x")
+        for interface in interfaces(app):
+            assert interface.send_case(Case("show", {"force": True})).envelope["ok"], interface.name
+
+    def test_suggested_line_answers(self, app: Tooli) -> None:
+        argv = ["--token", "default", "--force", "show", "--count", "x", "--json"]
+        error = invoke(app, *argv).error
+        assert error is not None
+        assert error["suggestion"]["argv"][1:6] == [
+            "--token",
+            "default",
+            "--force",
+            "show",
+            "--count",
+        ]

@@ -72,9 +72,7 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
             value = arguments[param.name]
             if _is_from_environment(value):
                 continue  # it is read again
-            # Without the option, its value may be another one than the default.
-            is_needed = param.required or not _UNSEEN_SOURCES.isdisjoint(param.option_kwargs)
-            if is_needed or not is_default(param, value):
+            if _is_needed(param) or not is_default(param, value):
                 optional += option_words(param, value)
         elif param.kind == "argument" and isinstance(arguments.get(param.name), RawText):
             if _is_repeated(param, arguments[param.name]):
@@ -89,6 +87,11 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
 
 
 _UNSEEN_SOURCES = frozenset(("prompt", "envvar"))
+
+
+def _is_needed(param: Param) -> bool:
+    """True if the value of an option may be another one than the default without the option."""
+    return param.required or not _UNSEEN_SOURCES.isdisjoint(param.option_kwargs)
 
 
 def _is_from_environment(value: object) -> bool:
@@ -113,8 +116,8 @@ def build_path(tool: Tool, arguments: Mapping[str, Any], path: Sequence[str]) ->
     for level, name in enumerate(path):
         routed = [(n, r.param) for n, r in tool.route.params.items() if r.level == level]
         for given, param in routed:
-            if given in arguments and not is_default(param, arguments[given]):
-                value = arguments[given]
+            value = arguments.get(given)
+            if given in arguments and (_is_needed(param) or not is_default(param, value)):
                 is_option = param.kind == "option"
                 words += option_words(param, value) if is_option else value_words(value)
         words.append(name)

@@ -164,8 +164,8 @@ def _correct(
         return False
     if problem.code == "E1006" and param.is_flag:
         return load_corrections().correct_flag(call, param, arguments)
-    if problem.code == "E1002" and param.is_flag and words_of(call).is_command_line:
-        arguments[head] = not param.negations  # a flag has no value that could be a placeholder
+    if problem.code == "E1002" and param.is_flag:
+        arguments[head] = not param.negations  # a command line has no placeholder for a flag
         return False
     value = arguments.get(head)
     corrected: Any = _replace_item(value, rest, Placeholder(head))
