@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -139,7 +140,11 @@ def test_agent_manifest_and_agent_bootstrap_name_the_app(answer: Answer) -> None
         (["find", "--schema", "jsn"], "E1007"),
         (["find", "--schema=bogus"], "E1007"),
         (["--schema", "bogus"], "E1001"),
+        (["find", "--schema", "bogus"], "E1007"),
         (["find", "--schema", "*.py"], None),
+        (["find", "bogus", "--schema"], None),
+        (["paint", "--schema", "red"], None),
+        (["paint", "--schema", "blue"], "E1007"),
         (["rows", "--schema", "mcp"], None),
     ],
 )
@@ -149,6 +154,9 @@ def test_unknown_format_of_a_schema_is_an_error(argv: list[str], code: str | Non
 
     @app.command()
     def find(pattern: str) -> None: ...
+
+    @app.command()
+    def paint(color: Literal["red"]) -> None: ...
 
     done = invoke(app, *argv, mode="json")
     assert (done.exit_code, (done.error or {}).get("code")) == ((2, code) if code else (0, None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -141,3 +141,24 @@ def test_typer_decides_with_tooli_output_text(finder: Tooli) -> None:
     assert invoke(finder, "x", "--max_size", "3", mode="text").exit_code == 2
     assert invoke(finder, "x", "--max_size", "3", "--json", mode="text").result["max_size"] == 3
     assert "find-files" in invoke(finder, "find-files", mode="text").stdout
+
+
+class Size(TypedDict):
+    width: int
+
+
+@pytest.mark.parametrize("mode", ["auto", "json", "text", "plain"])
+@pytest.mark.parametrize(
+    "argv", [["--size", '{"width": 3}'], ["--size.width", "3"], ['{"width": 3}']]
+)
+def test_object_by_name_in_every_mode(argv: list[str], mode: str) -> None:
+    """Typer has no objects, so it decides nothing about the commands that take them."""
+    app = Tooli("app")
+    app.command("other")(lambda: None)
+
+    @app.command()
+    def show(size: Size) -> None:
+        print(size["width"])
+
+    assert "3" in invoke(app, "show", *argv, mode=mode).stdout
+    assert invoke(app, "show", *argv, mode=mode).exit_code == 0

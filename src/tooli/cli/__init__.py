@@ -383,13 +383,6 @@ def load_usage_errors() -> ModuleType:
     return usage_errors
 
 
-def load_prompt_guard() -> ModuleType:
-    """Return the module for questions that a command asks."""
-    from tooli.cli import prompt_guard
-
-    return prompt_guard
-
-
 # ------------------------------------------------------------------ output
 
 SMALL_DOCUMENT_BYTES = 10_000
@@ -425,15 +418,21 @@ class CommandOutput:
             return
 
         def find_spec(name: str, *_: object) -> ModuleSpec | None:
-            return load_prompt_guard().guarded_getpass(self) if name == "getpass" else None
+            return (
+                load_location("tooli.cli.prompt_guard:guarded_getpass")(self)
+                if name == "getpass"
+                else None
+            )
 
         vars(find_spec)["find_spec"] = find_spec  # a finder is an object with this method
         self.replaced.append((builtins, "input", builtins.input))
-        builtins.input = lambda prompt="", /: load_prompt_guard().ask_line(self, prompt)
+        builtins.input = lambda prompt="", /: load_location("tooli.cli.prompt_guard:ask_line")(
+            self, prompt
+        )
         self.replaced.append((sys, "meta_path", sys.meta_path))
         sys.meta_path = [find_spec, *sys.meta_path]
         if "typer" in sys.modules or "getpass" in sys.modules:
-            load_prompt_guard().guard_modules(self)
+            load_location("tooli.cli.prompt_guard:guard_modules")(self)
 
     def write_outcome(self, outcome: Outcome, call: Call) -> int:
         """Write the outcome of a call in the mode of the invocation; return the exit code."""
@@ -444,6 +443,8 @@ class CommandOutput:
 
             outcome = attach_output(outcome, printed, texts, call)
         invocation = self.invocation
+        if isinstance(outcome, Failed) and not call.tool.cli_path:
+            load_location("tooli.cli.builtin_names:add_hint")(invocation, call)
         if call.options.verbose and isinstance(outcome, Failed):
             call = load_location("tooli.cli.verbose_errors:report_to")(invocation, outcome, call)
         if self.guard is not None or not isinstance(outcome, Failed):

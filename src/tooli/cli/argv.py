@@ -84,10 +84,12 @@ class CommandLine:
         """True if Typer decides what a line means that it rejects.
 
         It does for commands that print their result and with `TOOLI_OUTPUT=text`, unless the line
-        has a framework option, which Typer does not know.
+        has a framework option, or the command takes an object. Typer knows neither.
         """
         is_typer_line = tool.returns_printed_text or os.environ.get("TOOLI_OUTPUT") == "text"
-        return is_typer_line and not self.options and not self.settings_texts
+        if not is_typer_line or self.options or self.settings_texts:
+            return False
+        return not any([is_structured(param.shape) for param in tool.params])
 
     def takes_settings_flag(self, name: str) -> bool:
         """True if a flag sets a field of the settings object of the app."""

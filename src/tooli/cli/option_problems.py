@@ -7,7 +7,7 @@ from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Problem
 from tooli.core.option_words import INTERFACE_WORDS, option_argv
 from tooli.core.options import OPTIONS
-from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
+from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, Choice, cut_text, item_shape, quote
 from tooli.errors import DefinitionError
 from tooli.pipeline.unknown_names import (
     closest_command,
@@ -249,10 +249,20 @@ def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -
 
 
 def unknown_format_problem(line: CommandLine, value: str, formats: Sequence[str]) -> Problem | None:
-    """Return the problem of a word after `--schema` that is not a format; None for an argument."""
+    """Return the problem of a word after `--schema` that is not a format; None for an argument.
+
+    A word that looks like the name of a format is one, unless the command accepts this word.
+    """
     is_extra = any(problem.code == "E1005" for problem in line.problems)
-    if is_extra or closest_match(value, formats):
-        return choice_problem("--schema", "schema", value, formats)
+    params = () if line.tool is None else line.tool.params
+    shapes = [item_shape(param.shape) for param in params if param.kind == "argument"]
+    is_accepted = any(isinstance(shape, Choice) and value in shape.labels for shape in shapes)
+    is_name = value.replace("-", "").replace("_", "").isalnum() and not is_accepted
+    if is_extra or is_name or closest_match(value, formats):
+        problem = choice_problem("--schema", "schema", value, formats)
+        if is_extra:
+            return problem
+        return problem.replace(message=f"{problem.message} (an argument goes before --schema)")
     return None
 
 
