@@ -12,7 +12,6 @@ import typer.core
 from tooli import Option, Tooli
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core.options import BUILTIN_GROUPS
-from tooli.errors import NotFoundError
 from tooli.testing import invoke
 
 
@@ -183,26 +182,3 @@ def test_groups_suggest_no_builtin() -> None:
     app.add_typer(users, name="users")
     envelope = json.loads(invoke(app, "users", "generate-skills", "--json").stdout)
     assert "did you mean" not in envelope["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    ("argv", "warnings"),
-    [
-        (["generate-skills"], ["'generate-skills' was taken as an argument: did you mean "]),
-        (["--", "dcos"], ["'dcos' was taken as an argument: did you mean 'docs'?"]),
-        (["--", "docs"], []),
-        (["other"], []),
-        ([], []),
-    ],
-)
-def test_hint_of_a_failed_call_of_an_app_with_one_command(
-    argv: list[str], warnings: list[str]
-) -> None:
-    app = Tooli("finder")
-
-    @app.command()
-    def find(pattern: str) -> list[str]:
-        raise NotFoundError(pattern)
-
-    shown = invoke(app, *argv, mode="json").envelope["meta"].get("warnings", [])
-    assert [line[: len(wanted)] for line, wanted in zip(shown, warnings, strict=True)] == warnings

@@ -443,10 +443,8 @@ class CommandOutput:
 
             outcome = attach_output(outcome, printed, texts, call)
         invocation = self.invocation
-        if isinstance(outcome, Failed) and not call.tool.cli_path:
-            load_location("tooli.cli.builtin_names:add_hint")(invocation, call)
-        if call.options.verbose and isinstance(outcome, Failed):
-            call = load_location("tooli.cli.verbose_errors:report_to")(invocation, outcome, call)
+        if isinstance(outcome, Failed) and (call.options.verbose or not call.tool.cli_path):
+            call = load_location("tooli.cli.failure_notes:add_notes")(invocation, outcome, call)
         if self.guard is not None or not isinstance(outcome, Failed):
             self.exit.set_outcome(outcome)
         if self.guard is None or invocation.mode != "json":

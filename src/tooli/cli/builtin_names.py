@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tooli.cli import Invocation
-    from tooli.core.call import Call
     from tooli.core.protocols import App
 
 
@@ -44,19 +42,6 @@ def closest_builtin(app: App, name: str) -> str | None:
     if not tree.has_builtins or all([tool.returns_printed_text for tool in app.catalog]):
         return None
     return closest_match(name.replace("_", "-"), sorted(BUILTIN_COMMANDS))
-
-
-def add_hint(invocation: Invocation, call: Call) -> None:
-    """Warn that the first argument of a failed call may be a misspelled built-in command.
-
-    An app with one command takes it as an argument, as Typer does.
-    """
-    line = invocation.line
-    arguments = line.typer_argv[line.command_prefix_length :]
-    word = next((word for word in arguments if word[:1] != "-"), "")
-    meant = closest_builtin(invocation.app, word) if word and line.arguments else None
-    if meant is not None and meant != word:
-        call.warnings.append(f"{word!r} was taken as an argument: did you mean {meant!r}?")
 
 
 def _has_builtins(app: App) -> bool:

@@ -30,8 +30,8 @@ _users = 0  # how many callers of `route_questions` have not ended it
 def route_questions() -> Callable[[], None]:
     """Let the client of a call answer its questions; return a function that ends this.
 
-    The stdin of a server has no answers: it is the connection to the client, or the terminal of
-    whoever started the server. Outside of calls, the functions work as always.
+    The stdin of a server has no answers: it is the connection to the client, or the terminal on
+    which the server was started. Outside of calls, the functions work as always.
     """
     global _users
     with _lock:
