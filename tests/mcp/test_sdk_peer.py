@@ -16,6 +16,7 @@ from tests.mcp.sdk_client import each_mode, make_server
 from tooli import Context, Tooli
 from tooli.mcp import sdk_peer
 from tooli.mcp.sdk_peer import MAX_QUEUED_MESSAGES
+from tooli.pipeline.question_routing import route_questions
 
 
 @each_mode
@@ -118,3 +119,26 @@ async def test_timeout_ends_a_question() -> None:
 
     result = await call_with_unanswered_question(app)
     assert "E4050" in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_question_that_would_block_the_event_loop() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    async def ask(ctx: Context) -> str:
+        return ctx.elicit("?", {"type": "object", "properties": {}}).action
+
+    @app.command()
+    async def line(ctx: Context) -> str:
+        return input("Name: ")
+
+    async def accept(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={})
+
+    end_route = route_questions()  # as a server process has
+    async with Client(make_server(app), mode="legacy", elicitation_callback=accept) as client:
+        result = await client.call_tool("ask", {})
+        assert "must ask with `await`" in result.content[0].text  # type: ignore[union-attr]
+        result = await client.call_tool("line", {})
+        assert "E1038" in result.content[0].text  # type: ignore[union-attr]
+    end_route()

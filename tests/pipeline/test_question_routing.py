@@ -12,7 +12,15 @@ from tests.pipeline.test_prompt_functions import ask_secret, make_call
 
 from tooli.core.current_call import current_call
 from tooli.errors import InputError
+from tooli.pipeline import question_routing
 from tooli.pipeline.question_routing import route_questions
+
+
+@pytest.fixture(autouse=True)
+def _no_other_route(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Start without the route of another test, whose server runs until the process ends."""
+    monkeypatch.setattr(question_routing, "_routes", [])
+    monkeypatch.setattr(question_routing, "_users", 0)
 
 
 def test_functions_work_as_always_outside_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
