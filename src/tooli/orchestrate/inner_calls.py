@@ -53,7 +53,9 @@ class InnerCall:
 
     __slots__ = ("error", "is_looked_into", "line", "milliseconds", "number", "state", "tool")
 
-    def __init__(self, tool: ScriptTool, line: int, number: int, *, is_looked_into: bool) -> None:
+    def __init__(
+        self, tool: ScriptTool, line: int, number: int = 1, *, is_looked_into: bool = False
+    ) -> None:
         self.tool = tool
         self.line = line
         self.number = number  # the first call of the script is 1
