@@ -199,10 +199,8 @@ def test_half_characters_do_not_prevent_documents(words: str, tmp_path: Path) ->
 
         def tools(self) -> Any:
             schema = {"properties": {"a": {"type": "string", "description": "\ud800 text"}}}
-            yield described_tool(
-                "find", lambda _: None, description="Find \udfff.", input_schema=schema
-            )
-            yield described_tool("other", lambda _: None, description="Other.")
+            for name, text in (("find", "Find \udfff."), ("other", "Other.")):
+                yield described_tool(name, dict, description=text, input_schema=schema)
 
     app = Tooli("shop")
     app.add_provider(Halves())
