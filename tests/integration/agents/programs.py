@@ -386,7 +386,16 @@ class Workplace:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # also what the program has started
             process.wait()
+            self._stop_daemons()
         return output.decode(errors="replace")
+
+    def _stop_daemons(self) -> None:
+        """Stop processes with this home folder: Cline starts one in a session of its own."""
+        home = f"HOME={self.home}".encode()
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if home in environment.read_bytes().split(b"\0"):
+                    os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 if __name__ == "__main__":
