@@ -293,6 +293,7 @@ STATES: dict[str, Callable[[Path, pytest.MonkeyPatch], Situation]] = {
 
 ELSEWHERE = {
     "E2004": "a token of an authorization server: tests/security/test_revoked_tokens.py",
+    "E2008": "an expression on the command line: tests/orchestrate/test_python_eval.py",
     "E1011": "the program does not start: tests/config/test_app_settings.py",
     "E1020": "the server does not start: tests/http/test_http_server.py",
     "E1038": "a prompt of a command line: tests/cli/test_prompt_guard.py",
