@@ -471,6 +471,10 @@ class Tooli(_TyperPlaceholder):
         """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._python_surface().astream(tool_name, **arguments)
 
+    def validate(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """Check a call and run nothing; the result is `{"valid": True}` or has the errors."""
+        return self._python_surface().validate(tool_name, **arguments)
+
     def list_resources(self) -> list[dict[str, Any]]:
         """Return the descriptions of the resources: their URIs or URI templates."""
         return self._python_surface().list_resources()

@@ -57,11 +57,13 @@ class PythonSurface:
 
     __slots__ = (
         *("_app", "_caller_name", "_on_event", "_options", "_sampler", "_session_data", "_state"),
+        "_given_options",
     )
 
     def __init__(self, app: App, options: SurfaceOptions) -> None:
         self._app = app
         self._state = app._state
+        self._given_options = options
         load_security_settings(self._state)
         self._caller_name = caller = options.get("caller")
         self._sampler, self._on_event = options.get("sampler"), options.get("on_event")
@@ -108,6 +110,11 @@ class PythonSurface:
     def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._prepare(tool_name, arguments).aitems()
+
+    def validate(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """Check a call and run nothing. Never raises: the errors are in the result."""
+        surface = PythonSurface(self._app, {**self._given_options, "validate": True})
+        return surface.call_with(tool_name, arguments)
 
     def list_resources(self) -> list[JsonObject]:
         """Return the descriptions of the resources: their URIs or URI templates."""

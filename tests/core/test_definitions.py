@@ -174,6 +174,7 @@ INVALID_OPTIONS = [
     ({"pipe_output": {"format": "csv", "schema": 1}}, "must be a JSON Schema in a dict"),
     ({"version": 2}, "must be a string"),
     ({"always_visible": "yes"}, "must be True or False"),
+    ({"pre_validate": "exists"}, "must be a function"),
     ({"native": "no"}, "must be True or False"),
     ({"agent_auto_confirm": "yes"}, "must be True or False"),
     ({"examples": {"args": []}}, "must be a list"),

@@ -306,7 +306,8 @@ def _show_value(output: CommandOutput, value: object, call: Call) -> None:
     """
     invocation = output.invocation
     end = invocation.record_separator
-    is_typer_text = invocation.is_interactive_mode and end != "\0" and not call.options.dry_run
+    is_run = not (call.options.dry_run or call.options.validate)
+    is_typer_text = invocation.is_interactive_mode and end != "\0" and is_run
     if is_typer_text and call.tool.returns_printed_text:
         return
     if value is None:
@@ -322,6 +323,9 @@ def write_text(value: object, call: Call, end: str) -> None:
     """Write a result to stdout for a person; the renderer of mode `text`."""
     if isinstance(value, str) and value.replace("\n", "").isprintable():
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
+        return
+    if call.options.validate:
+        sys.stdout.write("The call is valid. Nothing ran.\n")
         return
     from tooli.cli.render import print_plan, print_result
 

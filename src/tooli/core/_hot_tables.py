@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         max_tokens: int | None
         yes: bool | None
         dry_run: bool | None
+        validate: bool | None
         apply: str | None
         no_input: bool | None
         timeout: float | None
@@ -58,6 +59,7 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--max-tokens": ("max_tokens", 1, None),
     "--yes": ("yes", 0, True),
     "--dry-run": ("dry_run", 0, True),
+    "--validate": ("validate", 0, True),
     "--apply": ("apply", 1, None),
     "--no-input": ("no_input", 0, True),
     "--timeout": ("timeout", 1, None),
@@ -102,6 +104,7 @@ CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "max_tokens": ("number", ("cli", "http", "mcp", "python")),
     "yes": ("flag", ("cli", "http", "mcp", "python")),
     "dry_run": ("flag", ("cli", "http", "mcp", "python")),
+    "validate": ("flag", ("cli", "http", "mcp", "python")),
     "apply": ("token", ("cli", "http", "mcp", "python")),
     "no_input": ("flag", ("cli", "python")),
     "timeout": ("seconds", ("cli", "http", "mcp", "python")),
@@ -118,6 +121,7 @@ OPTION_FIELDS: dict[str, str] = {
     "python_eval": "python_eval",
     "yes": "yes",
     "dry_run": "dry_run",
+    "validate": "validate",
     "apply": "apply",
     "no_input": "no_input",
     "timeout": "timeout",

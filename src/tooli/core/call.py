@@ -120,6 +120,7 @@ class Options(Record):
 
     yes: bool = False
     dry_run: bool = False
+    validate: bool = False  # check the call, and run nothing
     no_input: bool = False
     quiet: bool = False
     verbose: int = 0
@@ -244,6 +245,16 @@ class Runner:
         raise NotImplementedError
 
 
+class Work(Record):
+    """Work of a stage that may take long. A stage yields it, and the driver runs it.
+
+    The async drivers run it in a thread, so that the event loop does not wait. The `yield` returns
+    the Outcome of the work.
+    """
+
+    run: Callable[[], Outcome]
+
+
 class Ok(Record):
     """The tool ran and returned this value."""
 
@@ -270,7 +281,7 @@ class Failed(Record):
 if TYPE_CHECKING:
     Outcome: TypeAlias = Ok | Failed
 
-    StageRun: TypeAlias = Generator[Call, Outcome, Outcome]
+    StageRun: TypeAlias = Generator[Call | Work, Outcome, Outcome]
     """The generator that a stage returns for one call."""
 
     Stage: TypeAlias = Callable[[Call], StageRun]

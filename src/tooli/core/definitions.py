@@ -400,6 +400,7 @@ _VALIDATORS: dict[str, Validator] = {
     "version": _version_problem,
     "sunset": _sunset_problem,
     "deprecated_version": _version_problem,
+    "pre_validate": require(callable, "a function"),
     "native": _bool_problem,
     "input_model": require(lambda value: isinstance(value, type), "a pydantic model class"),
     "input_schema": require(_is_mapping, "a JSON Schema in a dict"),

@@ -276,6 +276,17 @@ OPTIONS: tuple[Option, ...] = (
         page="plans.md",
     ),
     Option(
+        "validate",
+        "flag",
+        "confirm",
+        "Check the call, and run nothing",
+        interfaces=ALL_INTERFACES,
+        target="options",
+        affects="run",
+        note='The answer is `{"valid": true}`, or the error with all problems.',
+        page="validation.md",
+    ),
+    Option(
         "apply",
         "token",
         "confirm",

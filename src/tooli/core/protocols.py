@@ -172,6 +172,8 @@ if TYPE_CHECKING:
         """The safety options (`dry_run`, `yes`, `timeout`) that parameters replace on purpose."""
         version: str | None
         """The version of the command, if it differs from the version of the app."""
+        pre_validate: Callable[..., object] | None
+        """A function that checks a call before it runs; its parameters are those it needs."""
         native: bool
         """False: always parse the command line with Typer."""
         input_model: type[BaseModel] | type[object] | None

@@ -517,6 +517,8 @@ class Tool(Record):
     lifespans: tuple[Lifespan, ...] = ()
     settings: tuple[AppSettings, ...] = ()
     custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`
+    pre_validate: Callable[..., object] | None = None  # checks a call before it runs
+    checked_params: tuple[str, ...] = ()  # their values have a method `pre_validate`
     route: CommandRoute | None = None  # Typer runs it, because of callbacks or custom classes
     is_provided: bool = False  # a provider has it: no command of the app loses its name to it
 

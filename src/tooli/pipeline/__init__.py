@@ -162,6 +162,13 @@ STAGES: tuple[StageRow, ...] = (
         _POLICY_OFF,
     ),
     (
+        "pre_validation",
+        "tooli.stages.validation:run_own_checks",
+        ("tool.pre_validate", "tool.checked_params"),
+        (),
+    ),
+    ("validation", "tooli.stages.validation:answer_valid", ("options.validate",), ()),
+    (
         "approval",
         "tooli.stages.approval:require_approval",
         ("tool.behavior.destructive", "tool.guard.may_need_approval"),

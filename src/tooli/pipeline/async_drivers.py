@@ -31,15 +31,40 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
+    from types import TracebackType
     from typing import Any
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.records.record_flow import RecordFlow
 
 
+class AsyncWalk(Walk):
+    """A Walk that runs the work of stages in threads."""
+
+    __slots__ = ()
+
+    async def __aenter__(self) -> AsyncWalk:
+        steps = self.enter_stages()
+        try:
+            work = next(steps)
+            while True:
+                work = steps.send(await asyncio.to_thread(work.run))
+        except StopIteration:
+            return self
+        except BaseException as exc:  # the call is cancelled: the stages see that
+            steps.close()
+            self.__exit__(type(exc), exc, exc.__traceback__)
+            raise
+
+    async def __aexit__(
+        self, kind: object, exc: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return self.__exit__(kind, exc, trace)
+
+
 async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
     """Run a call on the event loop and return its outcome. A failure is returned, never raised."""
-    with Walk(call, stages) as walk:
+    async with AsyncWalk(call, stages) as walk:
         if walk.outcome is None:
             value, flow = await invoke(walk.call), walk.call.flow
             if is_async_stream(value):
@@ -56,7 +81,7 @@ async def stream(
     call: Call, stages: Sequence[Stage], outcomes: list[Outcome]
 ) -> AsyncGenerator[Any]:
     """Run a call and yield the items of its stream; append the outcome to `outcomes`."""
-    with Walk(call.replace(is_streamed=True), stages) as walk:
+    async with AsyncWalk(call.replace(is_streamed=True), stages) as walk:
         flow = walk.call.flow
         if walk.outcome is None:
             value = await invoke(walk.call)

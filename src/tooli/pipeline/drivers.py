@@ -13,7 +13,7 @@ additional file adds 0.1 ms to the start. A call whose only stage is `bind` take
 from __future__ import annotations
 
 from tooli.core import find_loaded
-from tooli.core.call import Call, Failed, Ok
+from tooli.core.call import Call, Failed, Ok, Work
 from tooli.pipeline import stage_name
 from tooli.schema import ConversionError, Converted, RawText, convert_text
 
@@ -53,10 +53,23 @@ class Walk:
         return outcome or _stage_error(None)
 
     def __enter__(self) -> Walk:
+        steps = self.enter_stages()
+        try:
+            work = next(steps)
+            while True:
+                work = steps.send(work.run())
+        except StopIteration:
+            return self
+
+    def enter_stages(self) -> Generator[Work, Outcome, None]:
+        """Pass the call to each stage. Yields the work of stages that the driver has to run."""
         try:
             for stage in self._stages:
                 generator = stage(self.call)
-                self.call = next(generator)
+                step = next(generator)
+                while isinstance(step, Work):
+                    step = generator.send((yield step))
+                self.call = step
                 self._entered.append(generator)
         except StopIteration as early:
             self.outcome = early.value or _stage_error(self._stages[len(self._entered)])
@@ -64,7 +77,6 @@ class Walk:
             outcome = _failed_outcome(exc, self.call, self._stages[len(self._entered)])
             has_failed = isinstance(outcome, Failed)
             self.outcome = outcome.replace(has_started=False) if has_failed else outcome
-        return self
 
     def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> bool:
         if exc is not None:

@@ -24,6 +24,7 @@ from tooli.core.tool import (
     ParsedText,
     PathShape,
     Scalar,
+    Structured,
     Tool,
     TyperOnly,
     has_handle,
@@ -76,7 +77,6 @@ def read_tool(
     )
     doc = kwargs.get("help")
     dependencies = _dependencies(params)
-    behavior = kwargs.get("annotations") or DEFAULT_BEHAVIOR
     guard, guidance, limits = _read_keywords(kwargs, fn, returns)
     return Tool(
         app=app,
@@ -92,7 +92,7 @@ def read_tool(
         and guidance.output_schema is None
         and _is_undeclared(returns, fn),
         version=kwargs.get("version") or version,
-        behavior=behavior,
+        behavior=kwargs.get("annotations") or DEFAULT_BEHAVIOR,
         guard=guard,
         guidance=guidance,
         limits=limits,
@@ -108,7 +108,20 @@ def read_tool(
         has_dependencies=bool(dependencies),
         needs_loop=any([param.annotation.is_async for param in dependencies]),
         may_have_secrets=may_have_secrets(params),
+        **_read_own_checks(kwargs, params, model, fn),
     )
+
+
+def _read_own_checks(
+    kwargs: CommandOptions, params: Sequence[Param], model: Any, fn: object
+) -> dict[str, Any]:
+    """Return the fields of a Tool for its own checks: `pre_validate=`, and methods of models."""
+    may_have_methods = any([type(item_shape(param.shape)) is Structured for param in params])
+    if not may_have_methods and model is None and kwargs.get("pre_validate") is None:
+        return {}
+    from tooli.schema.own_checks import read_own_checks
+
+    return read_own_checks(kwargs.get("pre_validate"), params, model, fn)
 
 
 def _dependencies(params: Sequence[Param]) -> list[Param]:
