@@ -65,6 +65,9 @@ META_FIELDS: dict[str, JsonObject] = {
         items=_ANY_OBJECT,
     ),
     "idempotency": _field("The idempotency key: `key`, `replayed` and `first_run`.", "object"),
+    "artifacts": _field(
+        "What the call made: `name`, `uri` and `mime_type` of each.", "array", items=_ANY_OBJECT
+    ),
     "calls": _field("How often a script called each tool.", "object"),
     "printed": _field("What a script printed."),
     "sandbox": _field("The sandbox that ran a script."),
