@@ -113,6 +113,7 @@ def test_missing_fields_are_left_out() -> None:
         ("size, name as size", "'size' is selected twice"),
         (".", "is not a field"),
         ("tags[x]", "is not a field"),
+        (", ".join([f"name as n{i}" for i in range(101)]), "more than 100 renamed fields"),
     ],
 )
 def test_invalid_selections_are_rejected(text: str, message: str) -> None:

@@ -108,6 +108,7 @@ def test_filter_matches_the_expected_records(text: str, expected: list[int]) -> 
         ("size not == 3", "write 'not' before"),
         ("name..x == 1", "is not a field"),
         ("(" * 60 + "done" + ")" * 60, "nested more than"),
+        (" or ".join(["size > 1"] * 101), "more than 100 comparisons"),
     ],
 )
 def test_invalid_filters_are_rejected(text: str, message: str) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_EXPRESSION_CHARS = 10_000
 """Maximum length of a filter or a selection."""
+MAX_COPIED_FIELDS = 100
+"""Maximum number of fields that a selection copies: renamed ones, and items of lists."""
 _MAX_INDEX_DIGITS = 18
 
 
@@ -326,6 +328,10 @@ def compile_selection(text: str, fields: RecordFields) -> Callable[[Any], Any]:
             if name in order:
                 raise _duplicate_error(name)
             renamed_paths[name] = path
+            if len(renamed_paths) > MAX_COPIED_FIELDS:
+                raise ExpressionError(
+                    f"The selection has more than {MAX_COPIED_FIELDS} renamed fields and items"
+                )
         if name in tree and name in renamed_paths:
             raise _duplicate_error(name)
         order[name] = None

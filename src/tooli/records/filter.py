@@ -40,6 +40,7 @@ COMPARISONS = ("==", "=", "!=", "<", "<=", ">", ">=", *WORD_COMPARISONS)
 KEYWORDS = ("and", "or", "not", *WORD_COMPARISONS)
 CONSTANTS = {"true": True, "false": False, "null": None}
 MAX_NESTING = 50
+MAX_COMPARISONS = 100
 _MIRRORED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -147,6 +148,7 @@ class _FilterParser:
         self._fields = fields
         self._position = 0
         self._depth = 0
+        self._comparison_count = 0
 
     @property
     def _token(self) -> FilterToken:
@@ -203,6 +205,12 @@ class _FilterParser:
         return _negate(test) if negated else test
 
     def _parse_comparison(self) -> Predicate:
+        self._comparison_count += 1
+        if self._comparison_count > MAX_COMPARISONS:
+            raise ExpressionError(
+                f"The filter has more than {MAX_COMPARISONS} comparisons; compare a field with "
+                "many values by 'in [...]'"
+            )
         left = self._parse_operand()
         negated = self._accept("not") is not None
         token = self._accept(*COMPARISONS)
