@@ -36,10 +36,10 @@ def test_small_document_is_not_truncated(answer: Answer, monkeypatch: pytest.Mon
     [
         ("CLAUDECODE", 30_000),
         ("CODEX_CI", 10_000),
-        ("COPILOT_CLI", 20_000),
+        ("COPILOT_CLI", 20_400),
         ("GEMINI_CLI", 39_900),
         ("OPENCODE", 51_200),
-        ("QWEN_CODE", 20_000),
+        ("QWEN_CODE", 28_000),
     ],
 )
 def test_document_is_changed_only_above_the_limit(

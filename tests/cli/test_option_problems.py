@@ -179,6 +179,11 @@ def make_notes() -> tuple[Tooli, list[str]]:
     def print_note(name: str = "") -> None:
         names.append(name)
 
+    @app.command()
+    def rename(name: str = "") -> str:
+        names.append(name)
+        return name
+
     @app.command("own", own_options=["dry_run"])
     def own(name: str = "", dry_run: bool = False) -> str:
         names.append(name)
@@ -231,7 +236,7 @@ def test_other_text_is_the_value_of_an_option(line: str, name: str) -> None:
     assert names == [name]
 
 
-@pytest.mark.parametrize("command", ["add", "print"])
+@pytest.mark.parametrize("command", ["rename", "print"])
 @pytest.mark.parametrize("output", ["text", None])
 def test_typer_decides_in_text_mode_and_for_printing_commands(
     command: str, output: str | None
