@@ -1,4 +1,4 @@
-"""Say more about a failed call: what may be meant, and with `-v` the traceback."""
+"""Add notes to a failed call: what the caller may have meant, and with `-v` the traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_notes(invocation: Invocation, outcome: Failed, call: Call) -> Call:
-    """Return a failed call with what there is to say about it."""
+    """Return a failed call with its notes."""
     if not call.tool.cli_path:
         _add_hint(invocation, call)
     if not call.options.verbose:

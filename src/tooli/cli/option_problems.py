@@ -316,8 +316,8 @@ def check_flag_values(
 ) -> None:
     """Report options whose value is a framework flag that protects the call, such as `--dry-run`.
 
-    Such a flag is rarely meant as text, and without it, the call has effects. Typer takes the next
-    word whatever it is, so a line that is left to Typer means what it means there.
+    Such a flag is rarely meant as text, and without it, the call has effects. Typer takes any next
+    word as the value, so lines that Typer parses are not checked.
     """
     line, tool = parser.line, parser.tool
     if line.is_left_to_typer(tool):

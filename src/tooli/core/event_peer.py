@@ -8,8 +8,8 @@
     {"type":"item","value":…}                   an item of a stream
     {"type":"result","ok":…,…}                  the envelope, which is the last event
 
-`--stream`, server-sent events and NDJSON are written with the functions of this module. The
-Context has redacted the texts before.
+The functions of this module write `--stream`, server-sent events and NDJSON. The Context has
+already redacted the texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_EVENT_CHARS = 10_000
 """Maximum length of a message in an event."""
 MAX_EVENT_BYTES = 1 << 16
-"""Maximum size of an event. The data of a larger log entry is left out."""
+"""Maximum size of an event. The message of a larger one is left out."""
 
 
 class EventPeer(Peer):

@@ -1,4 +1,4 @@
-"""Sampling: a running tool asks a language model that its caller gives.
+"""Sampling: a running tool asks a language model that its caller provides.
 
     ctx.sample(…) ──▶ SamplingPeer.ask ──▶ sampler(Sample) ──▶ a text
                                               │
@@ -118,7 +118,7 @@ def read_sample(params: JsonObject) -> Sample:
 
 
 def sample_request(request_id: str, sample: Sample) -> JsonObject:
-    """Return a sampling request as an event. `messages` is there if `prompt` does not say all."""
+    """Return a sampling request as an event, with `messages` if the prompt is not one text."""
     text = sample.prompt
     plain = [{"role": "user", "content": {"type": "text", "text": text}}]
     fields: JsonObject = {

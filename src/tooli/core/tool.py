@@ -520,7 +520,7 @@ class Tool(Record):
     pre_validate: Callable[..., object] | None = None  # checks a call before it runs
     checked_params: tuple[str, ...] = ()  # their values have a method `pre_validate`
     route: CommandRoute | None = None  # Typer runs it, because of callbacks or custom classes
-    is_provided: bool = False  # a provider has it: no command of the app loses its name to it
+    is_provided: bool = False  # by a provider, so no command of the app loses its name to it
 
     @property
     def name(self) -> str:

@@ -1,16 +1,16 @@
 """Find the calls in a script whose results the script only passes on.
 
 In a dry run, a call that changes something returns a placeholder. The plan is right as long as the
-script does not look into it:
+script does not use its value:
 
     await drop(name="tea")                    the result is not used
     item = await add(name="tea")              it is passed on to another call, or returned
     await label(id=item)
-    if await drop(name="tea") == "done": …    the script looks into it
+    if await drop(name="tea") == "done": …    the script uses its value
 
-The sandbox cannot tell: in conditions and comparisons, a placeholder has a value as well. So the
-uses of each result are followed in the source. A use that is not known to pass the value on counts
-as looking into it.
+The sandbox cannot detect this, because a placeholder also has a value in conditions and
+comparisons. So the uses of each result are followed in the source. Any use that is not known to
+pass the result on counts as a use of its value.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Uses:
             self._own_names.discard("asyncio")
 
     def is_passed_on(self, call: ast.Call) -> bool:
-        """True if the result of a call of a tool is nowhere looked into."""
+        """True if no use of the result of a tool call depends on its value."""
         self._seen = set()
         parent: ast.AST | None = call
         while parent is not None:  # before Python 3.12, positions in f-strings are wrong
@@ -136,7 +136,7 @@ class _Uses:
         return not self._uses_scopes and self._follow(call, 0)
 
     def _follow(self, node: ast.AST, depth: int) -> bool:
-        """True if the value of an expression is nowhere looked into."""
+        """True if no use of an expression depends on its value."""
         if (node, depth) in self._seen:
             return True
         self._seen.add((node, depth))

@@ -33,7 +33,7 @@ _MAX_TARGET_CHARS = 300
 
 
 class PlanStopped(Exception):  # noqa: N818  it is caught before anybody sees it
-    """The script looks into a value that the plan does not know."""
+    """The script uses a value that the plan does not know."""
 
 
 class DryRun:
@@ -65,7 +65,7 @@ class DryRun:
         self._entries[call.number] = describe_action("call", target, details, self._state)
 
     def stop(self, line: int, reason: str) -> None:
-        """Note where the plan ends. The first place counts."""
+        """Note where the plan ends, unless it has ended before."""
         if self.stopped is None:
             self.stopped = {"line": line, "reason": reason}
 
@@ -88,7 +88,7 @@ class AppliedPlan:
         self._results: dict[object, object] = {}  # of the planned calls that have ended
 
     def claim(self, call: InnerCall, arguments: JsonObject) -> JsonObject:
-        """Return the details of the planned call that a call is. Raises E3053 if there is none."""
+        """Return the details of the planned call that matches a call. Raises E3053 if none does."""
         for entry in self._open:
             details = entry.get("details", {})
             is_call = (details.get("tool"), details.get("line")) == (call.tool.name, call.line)

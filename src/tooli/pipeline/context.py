@@ -453,7 +453,7 @@ def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
 
 
 def no_sampler_error(call: Call) -> ApprovalRequired:
-    """Return the error of a call that asks a language model, if its caller gives none."""
+    """Return the error of a call that asks a language model, if its caller provides none."""
     from tooli.errors import ApprovalRequired, Suggestion
 
     caller = call.caller

@@ -77,7 +77,7 @@ def find_getpass(on_load: Callable[[ModuleType], object]) -> ModuleSpec | None:
 
 
 def read_question(function: str, args: tuple[object, ...]) -> AskedQuestion:
-    """Return what the code asks that has called one of the functions with these arguments."""
+    """Return the question of the code that called one of the functions with these arguments."""
     is_hidden = function in PROMPT_FUNCTIONS["getpass"]
     text = args[0] if args and isinstance(args[0], str) else ""
     frame: FrameType | None = sys._getframe(1)
@@ -92,7 +92,7 @@ def read_question(function: str, args: tuple[object, ...]) -> AskedQuestion:
 
 
 def read_traceback(exc: BaseException) -> AskedQuestion | None:
-    """Return what the code asked that raised an exception; None if it is not known."""
+    """Return the question of the code that raised an exception; None if it is not known."""
     found: AskedQuestion | None = None
     trace = exc.__traceback__
     while trace is not None:

@@ -22,7 +22,7 @@ _ASKING_NAMES = frozenset(
         *("Prompt", "Confirm", "IntPrompt", "FloatPrompt"),
     )
 )
-"""Names of functions and classes that ask. Another thing of this name costs only time."""
+"""Names of functions and classes that ask. Other objects with such a name cost only time."""
 
 _MAX_FUNCTIONS = 200
 """Functions that are read for one command."""

@@ -127,7 +127,7 @@ class TokenIntrospection:
         except IssuerError as failure:
             self._failure = monotonic() + RETRY_SECONDS, str(failure)
             raise
-        answer = parse_object(self._url, data)  # if it fails, because of this token, perhaps
+        answer = parse_object(self._url, data)  # a failure may concern only this token
         until = asked_at + CACHE_SECONDS
         try:
             identity = read_answer(answer, self._expected)

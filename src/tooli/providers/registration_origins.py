@@ -1,4 +1,4 @@
-"""What is below a command that transforms or versions have replaced."""
+"""Find the original of a command that transforms or versions have replaced."""
 
 from __future__ import annotations
 

@@ -167,8 +167,8 @@ class ToolIndex:
     def _rarities(self, nearness: dict[int, float]) -> dict[float, float]:
         """Return how rare a match is, for each weight in `nearness`.
 
-        The tools that match better count in full, the others in part: a rare word of the query is
-        rare, although words of similar meaning are frequent, but a similar word is never rarer.
+        The tools that match better count in full, the others in part. So a rare word of the query
+        stays rare although words of similar meaning are frequent. A similar word is never rarer.
         """
         everything, nearer = sum(nearness.values()), 0.0
         rarities: dict[float, float] = {}

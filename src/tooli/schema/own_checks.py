@@ -44,7 +44,7 @@ def read_own_checks(
 def has_check(kind: object) -> bool:
     """True if values of a class check themselves: `pre_validate` is a method without parameters.
 
-    A validator of pydantic with this name takes the data that it validates, so it is none.
+    A pydantic validator with this name takes the data that it validates, so it does not count.
     """
     method = getattr_static(kind, METHOD, None) if isinstance(kind, type) else None
     return isfunction(method) and method.__code__.co_argcount == 1

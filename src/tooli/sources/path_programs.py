@@ -46,7 +46,7 @@ MAX_PROGRAMS = 500
 
 _MAX_HEAD_BYTES = 4096
 REMEMBERED_SECONDS = 24 * 3600.0
-"""Seconds for which a program that is no app is not asked again."""
+"""Seconds for which a program that is not an app is not run again."""
 MAX_PROCESSES = 8
 """Maximum number of programs that run at a time."""
 _MAX_CACHE_BYTES = 1 << 20
