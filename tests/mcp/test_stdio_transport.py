@@ -72,6 +72,16 @@ def test_lines_are_split_across_reads(pipes: tuple[StdioTransport, int, int]) ->
     assert list(lines) == [b"two", b"", b"rest"]
 
 
+def test_closed_input_has_no_more_lines(pipes: tuple[StdioTransport, int, int]) -> None:
+    transport, writer, _ = pipes
+    os.write(writer, b"first\nsecond\n")
+    lines = transport.lines()
+    assert next(lines) == b"first"
+    transport.close_input()
+    os.write(writer, b"third\n")
+    assert [*lines] == [b"second"]
+
+
 def test_long_line_is_skipped(
     pipes: tuple[StdioTransport, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -541,6 +541,9 @@ def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
         server.wait(STDIO_GRACE_PERIOD / 2)
         server.close_lifespan()
         exit_process()
+        # Python ignores an exception that is raised in a weakref callback or in `__del__`. Without
+        # input, the server then ends as well.
+        server.transport.close_input()
         raise SystemExit(0)
 
     def exit_process() -> None:

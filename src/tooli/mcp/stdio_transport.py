@@ -116,6 +116,12 @@ class StdioTransport:
         except OSError:
             return b""
 
+    def close_input(self) -> None:
+        """End the input: `lines` yields no more lines, as if the client had closed stdin."""
+        null_input = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null_input, self._read_fd)
+        os.close(null_input)
+
     def _skip_line(self, start: bytes) -> tuple[OversizedLine, bytes]:
         """Skip to the end of a line that is too long; return the line and the bytes after it."""
         head, tail = start[:_ID_SEARCH_BYTES], start[-_ID_SEARCH_BYTES:]

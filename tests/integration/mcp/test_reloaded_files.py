@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp import StdioServerParameters
 from mcp.client import Client
+from mcp.client.stdio import stdio_client
 
 APP = """
 from tooli import Tooli
@@ -35,19 +36,26 @@ async def test_client_is_told_and_calls_work(tmp_path: Path) -> None:
         assert await asyncio.wait_for(notices.get(), 60) == "ToolListChangedNotification"
         return [tool.name for tool in (await client.list_tools()).tools]
 
+    async def wait_for_problem() -> None:
+        while "double.py" not in log.read_text():
+            await asyncio.sleep(0.01)
+
     server = StdioServerParameters(command=sys.executable, args=[str(app), "mcp", "serve"])
-    async with Client(server, mode="legacy", message_handler=handle) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["files_first"]
-        (tools / "double.py").write_text(DOUBLE.format(2))
-        assert await wait_for_change() == ["files_double", "files_first"]
-        (tools / "double.py").write_text(DOUBLE.format("("))  # broken: its last tools are kept
-        assert await wait_for_change() == ["files_double", "files_first"]
-        done = await client.call_tool("files_double", {"n": 4})
-        assert done.structured_content == {"result": 8}
-        (tools / "double.py").write_text(DOUBLE.format(3))
-        assert await wait_for_change() == ["files_double", "files_first"]
-        done = await client.call_tool("files_double", {"n": 4})
-        assert done.structured_content == {"result": 12}
-        (tools / "double.py").unlink()
-        assert await wait_for_change() == ["files_first"]
+    log = tmp_path / "stderr"
+    with log.open("w") as stderr:
+        connection = stdio_client(server, errlog=stderr)
+        async with Client(connection, mode="legacy", message_handler=handle) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["files_first"]
+            (tools / "double.py").write_text(DOUBLE.format(2))
+            assert await wait_for_change() == ["files_double", "files_first"]
+            (tools / "double.py").write_text(DOUBLE.format("("))  # broken: its last tools are kept
+            await asyncio.wait_for(wait_for_problem(), 60)  # the list for clients is the same
+            done = await client.call_tool("files_double", {"n": 4})
+            assert done.structured_content == {"result": 8}
+            (tools / "double.py").write_text(DOUBLE.format(3))
+            assert await wait_for_change() == ["files_double", "files_first"]
+            done = await client.call_tool("files_double", {"n": 4})
+            assert done.structured_content == {"result": 12}
+            (tools / "double.py").unlink()
+            assert await wait_for_change() == ["files_first"]
     assert notices.empty()

@@ -29,7 +29,7 @@ async def call(client: Client, tool: str) -> Any:
         (("--transport", "sse"), "legacy", True),
         ((), "legacy", True),
         (("--json-response",), "legacy", True),
-        (("--stateless",), "legacy", False),
+        (("--stateless",), "legacy", True),
     ],
 )
 async def test_a_session_keeps_its_state(
