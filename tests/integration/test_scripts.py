@@ -155,7 +155,11 @@ def test_plan_on_the_command_line(program: Path, folder: Path, tmp_path: Path) -
     changed = run("--apply", plan["token"], "--yes")["error"]
     assert (changed["code"], len(list(folder.iterdir()))) == ("E3053", 4)
     (folder / "d.old").unlink()
+    shown = [*line, "--dry-run", "--text"]
+    text = subprocess.run(shown, capture_output=True, env=env, check=True, encoding="utf-8").stdout
+    assert "--yes" in text.splitlines()[-1]
     token = run("--dry-run")["result"]["token"]
+    assert run("--apply", token)["error"]["code"] == "E1010"
     assert run("--apply", token, "--yes")["result"] == ["b.old", "c.old"]
     assert [path.name for path in folder.iterdir()] == ["a.txt"]
 

@@ -71,6 +71,52 @@ def test_plan_does_not_confirm() -> None:
     assert done.error is not None
     assert done.error.code == "E1010"
     assert not any(name.startswith("drop") for name in shop.ran)
+    assert done.meta["applied"]["count"] == 0
+
+
+def test_plan_of_a_refused_script_can_be_applied() -> None:
+    shop = Shop()
+    plan = plan_of(shop.app, CLEAN_UP)
+    assert plan["needs_yes"] is True
+    assert shop.app.options(apply=plan["token"]).orchestrate(CLEAN_UP).error.code == "E1010"
+    done = apply(shop.app, CLEAN_UP, plan["token"])
+    assert done.unwrap() == ["pen", "tea"]
+    assert done.meta["applied"]["count"] == 2
+    assert apply(shop.app, CLEAN_UP, plan["token"]).error.code == "E1051"
+
+
+def test_call_that_was_refused_and_then_confirmed_is_in_the_plan() -> None:
+    shop = Shop()
+    code = "try:\n    await drop('a')\nexcept PermissionError:\n    pass\nawait drop('b')"
+    token = plan_of(shop.app, code)["token"]
+    done = shop.app.options(apply=token).orchestrate(code)
+    assert done.error.code == "E1010"
+    assert done.meta["applied"]["count"] == 0
+
+
+def test_plan_of_a_script_that_acted_and_failed_is_used_up() -> None:
+    shop = Shop()
+
+    @shop.app.command(auth=[], annotations=Destructive)
+    def fail() -> None:
+        raise RuntimeError("late")
+
+    code = "await drop(name='tea')\nawait fail()"
+    token = plan_of(shop.app, code)["token"]
+    failed = apply(shop.app, code, token)
+    assert not failed.ok
+    assert failed.meta["applied"]["count"] == 2
+    assert apply(shop.app, code, token).error.code == "E1051"
+
+
+def test_plan_of_calls_that_need_no_confirmation() -> None:
+    shop = Shop()
+
+    @shop.app.command(auth=[])
+    def add(name: str) -> str:
+        return name
+
+    assert "needs_yes" not in plan_of(shop.app, "await add('a')")
 
 
 def test_plan_of_another_script_or_other_data_is_refused(monkeypatch: Any) -> None:

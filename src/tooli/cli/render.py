@@ -470,7 +470,8 @@ def _format_plan(plan: JsonObject, call: Call) -> list[str]:
         return [*lines, "", end.translate(SINGLE_LINE_ESCAPES), "Nothing was done."]
     if token is None:
         return [*lines, "", "Nothing was done."]
-    shown, _ = show_call(suggest_call(call, without=("dry_run",), apply=token), call)
+    options: JsonObject = {"yes": True} if plan.get("needs_yes") else {}
+    shown, _ = show_call(suggest_call(call, without=("dry_run",), apply=token, **options), call)
     command = " ".join(map(shell_quote, shown["argv"])).translate(SINGLE_LINE_ESCAPES)
     return [
         *lines,

@@ -11,6 +11,7 @@ import asyncio
 from time import monotonic
 
 from tooli.core.call import Call, Options
+from tooli.describe.mcp_tools import can_be_confirmed, with_settings
 from tooli.errors import TemporaryError
 from tooli.orchestrate.script_errors import DeadlineReached
 from tooli.orchestrate.script_plans import DryRun, PlanStopped, has_reference
@@ -111,6 +112,11 @@ class InnerCalls:
         self._slept = 0.0
         self._waiter: asyncio.Future[None] | None = None  # done when a call has ended
         self.is_late = False
+
+    @property
+    def have_changed(self) -> bool:
+        """True if a call that may change something has started."""
+        return any([call.may_have_changed for call in self._calls.values()])
 
     @property
     def calls(self) -> list[InnerCall]:
@@ -249,12 +255,16 @@ class InnerCalls:
             return await self._plan_call(plan, inner, arguments)
         if plan is None or inner.tool.tool.effects.read_only:
             return await self._make_call(inner, arguments)
-        details = plan.claim(inner, arguments)
+        entry = plan.claim(inner, arguments)
+        details: JsonObject = entry.get("details", {})
         enforcer = PlanEnforcer(details.get("actions", []), _ignore_report)
         with RecorderReplaced(enforcer if "actions" in details else None):
             answer = await self._make_call(inner, arguments)
+        if inner.state == "refused":
+            plan.release(entry)
+            return answer
         enforcer.raise_if_failed()
-        plan.keep_result(details, answer.get("return_value"))
+        plan.keep_result(entry, answer.get("return_value"))
         return answer
 
     async def _plan_call(
@@ -280,6 +290,8 @@ class InnerCalls:
             if "return_value" not in answer:
                 return answer
         plan.add(inner, arguments, answer.get("return_value"))
+        if can_be_confirmed(with_settings(inner.tool.tool, self._app._state)):
+            plan.needs_yes = True
         inner.state = "planned"
         if inner.is_looked_into:
             plan.stop(inner.line, f"the script looks into the result of {name}()")

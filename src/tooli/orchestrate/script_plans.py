@@ -44,6 +44,7 @@ class DryRun:
         self._state = [source, inputs]
         self._entries: dict[int, JsonObject] = {}
         self._targets = _Targets()
+        self.needs_yes = False  # a planned call needs a confirmation
         self.stopped: JsonObject | None = None  # where the plan ends, if it is incomplete
 
     def is_passed_on(self, position: int) -> bool:
@@ -75,6 +76,8 @@ class DryRun:
             recorder.add({**entry, "target": self._targets.unique(entry["target"])})
         is_complete = self.stopped is None
         recorder.facts = {"complete": is_complete}
+        if self.needs_yes:
+            recorder.facts["needs_yes"] = True
         if self.stopped is not None:
             recorder.facts["stopped"] = self.stopped
 
@@ -88,22 +91,27 @@ class AppliedPlan:
         self._results: dict[object, object] = {}  # of the planned calls that have ended
 
     def claim(self, call: InnerCall, arguments: JsonObject) -> JsonObject:
-        """Return the details of the planned call that matches a call. Raises E3053 if none does."""
+        """Return the planned call that matches a call. Raises E3053 if none does."""
         for entry in self._open:
             details = entry.get("details", {})
             is_call = (details.get("tool"), details.get("line")) == (call.tool.name, call.line)
             if is_call and self._matches(details.get("arguments"), arguments):
                 self._open.remove(entry)
                 self._enforcer.record_action("call", entry["target"], None, None)
-                return details
+                return entry
         shown = {} if call.tool.tool.may_have_secrets else arguments
         target = f"{describe_call(call.tool.name, shown)} on line {call.line}"
         self._enforcer.record_action("call", target, None, None)
         raise AssertionError("an action that is not in the plan is refused")
 
-    def keep_result(self, details: JsonObject, value: object) -> None:
+    def release(self, entry: JsonObject) -> None:
+        """Take back the claim on a planned call: it was refused, so nothing was done."""
+        self._open.append(entry)
+        self._enforcer.withdraw_action(entry)
+
+    def keep_result(self, entry: JsonObject, value: object) -> None:
         """Keep the result of a planned call, which other planned calls may have as an argument."""
-        self._results[details.get("call")] = value
+        self._results[entry.get("details", {}).get("call")] = value
 
     def _matches(self, planned: Any, given: Any) -> bool:
         """True if arguments are the planned ones. References stand for the results of calls."""

@@ -111,6 +111,11 @@ async def run_script(
         if isinstance(calls.plan, DryRun) and isinstance(recorder, DryRunRecorder):
             calls.plan.finish(recorder)
         return result
+    except Exception:
+        if not calls.have_changed:  # so the token of the plan can be used again
+            for claim in outer.claims:
+                claim.undo_start()
+        raise
     finally:
         if outer.meta is not None:
             if script.tools:

@@ -298,6 +298,13 @@ class PlanEnforcer(ActionRecorder):
         self._states.append(state)
         return False
 
+    def withdraw_action(self, entry: JsonObject) -> None:
+        """Forget an action that was allowed, but was not done."""
+        key = (entry["action"], entry["target"])
+        names = [(done["action"], done["target"]) for done in self._completed_actions]
+        index = names.index(key)
+        del self._completed_actions[index], self._states[index]
+
     def __exit__(self, error_type: object = None, *_: object) -> None:
         super().__exit__()
         if error_type is not None:  # the function has failed, or its stream has ended

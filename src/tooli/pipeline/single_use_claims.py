@@ -33,6 +33,9 @@ class SingleUseClaim:
         """Use the claim: the function is about to run."""
         self.has_started = True
 
+    def undo_start(self) -> None:
+        """Allow the release of the claim after `start`: the function has done nothing."""
+
     def commit(self) -> None:
         """Finish the claim: the function has run."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import ValueEncoder, digest
 from tooli.errors import InputError, Suggestion, TemporaryError, ToolError
+from tooli.pipeline.context import update_context
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
 from tooli.pipeline.planning import (
     build_plan,
@@ -185,7 +186,10 @@ def _apply_token(call: Call) -> StageRun:
         if is_content_changed:
             raise plan_changed_error(None, b"", call_key, _CONTENT_CHANGED)
         next_call = call
-    return (yield from with_claim(next_call, _claim_token(call, token)))
+    claim = _claim_token(call, token)
+    # A script undoes the start of the claim if it ends before anything was done.
+    arguments = update_context(next_call.arguments, claims=(*call.claims, claim))
+    return (yield from with_claim(next_call.replace(arguments=arguments), claim))
 
 
 _CONTENT_CHANGED = "a file or folder in its arguments has changed"
@@ -197,6 +201,10 @@ class PlanTokenClaim(SingleUseClaim):
     def __init__(self, token: PlanToken, id: str, *, is_resumed: bool) -> None:
         super().__init__(id, is_resumed=is_resumed)
         self._token = token
+
+    def undo_start(self) -> None:
+        """Let the stage release the token although the function has started."""
+        self.has_started = False
 
     def release(self) -> None:
         """Make the token usable again: the plan was not run."""
