@@ -94,7 +94,7 @@ def make_session() -> str:
 @pytest.mark.parametrize(
     ("check", "problem"),
     [
-        (lambda nmae: None, "takes 'nmae', which is no parameter of the command; did you mean"),
+        (lambda nmae: None, "takes 'nmae', which is not a parameter of the command; did you mean"),
         (lambda name, /: None, "takes 'name' by position"),
         (lambda file: None, "cannot take 'file', which is made only when the command runs"),
         (lambda session: None, "cannot take 'session', which is made only when"),
@@ -118,7 +118,7 @@ def test_check_of_an_input_model_takes_the_model() -> None:
         return order.sku
 
     assert app.call("buy", sku="a").unwrap() == "a"
-    with pytest.raises(DefinitionError, match="'sku', which is no parameter"):
+    with pytest.raises(DefinitionError, match="'sku', which is not a parameter"):
         app.command("buy2", input_model=Order, pre_validate=lambda sku: None)(buy)
         app.find("buy2")
 

@@ -87,10 +87,38 @@ class TestOnEveryInterface:
         items = [{"sku": "a", "count": 9}, {"sku": "b"}, {"sku": "c", "count": 7}]
         error = interface.send_case(Case("order", {"items": items})).envelope["error"]
         assert error["code"] == "E1000"
-        assert [entry["message"] for entry in error["details"]["errors"]] == [
-            "only 5 of a are left",
-            "only 5 of c are left",
+        assert error["message"] == "only 5 of a are left (and 1 more)"
+        assert error["details"]["errors"] == [
+            {"field": "items.0", "code": "E1000", "message": "only 5 of a are left"},
+            {"field": "items.2", "code": "E1000", "message": "only 5 of c are left"},
         ]
+
+
+def test_field_of_an_error_of_a_model_is_below_its_argument() -> None:
+    app = Tooli("demo")
+
+    class Part(BaseModel):
+        name: str
+
+        def pre_validate(self) -> None:
+            raise NotFoundError("There is no such part.", field="name")
+
+    def build(parts: Any, part: Any) -> str:
+        return ""
+
+    build.__annotations__ = {"parts": dict[str, Part], "part": Part, "return": str}
+    app.command()(build)
+    app.command("make", input_model=Part)(build_one)
+    error = app.call("build", parts={"a": {"name": "x"}}, part={"name": "y"}).error
+    assert error is not None and error.details is not None
+    assert [entry["field"] for entry in error.details["errors"]] == ["parts.a.name", "part.name"]
+    error = app.call("make", name="x").error
+    assert error is not None
+    assert error.field == "name"
+
+
+def build_one(part: Any) -> str:
+    return ""
 
 
 def test_nothing_runs() -> None:

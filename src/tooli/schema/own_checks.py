@@ -88,7 +88,7 @@ def _require_known_parameters(
         elif parameter.default is not Parameter.empty:
             continue
         else:
-            problem = f"takes {name!r}, which is no parameter of the command"
+            problem = f"takes {name!r}, which is not a parameter of the command"
             problem += did_you_mean(name, known)
         raise DefinitionError(f"pre_validate= {problem}", location)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from tooli.core.call import Failed, Ok, Work
+from tooli.core.call import Failed, Ok, Problem, Work
 from tooli.core.event_loop import run_awaitable
-from tooli.core.tool import MAX_PROBLEMS
+from tooli.core.tool import MAX_PROBLEMS, count_text, join_path
 from tooli.errors import InputError, InternalError, ToolError
 from tooli.pipeline import CONFINEMENT_STAGES
 from tooli.pipeline.drivers import is_awaitable, run
+from tooli.pipeline.input_errors import problem_details
 from tooli.schema.own_checks import METHOD, has_check
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from tooli.core.call import Call, Outcome, Stage, StageRun
@@ -62,14 +63,15 @@ def _make_check(tool: Tool) -> Callable[..., None]:
     own = tool.pre_validate
 
     def check(**arguments: Any) -> None:
-        checks: list[Callable[[], object]] = []
+        errors: list[ToolError] = []
         for name in tool.checked_params:
-            checks += [getattr(v, METHOD) for v in _checked_values(arguments.get(name))]
+            start = "" if tool.input_model is not None else name  # its fields are the parameters
+            for path, value in _checked_values(start, arguments.get(name)):
+                errors += _find_errors(getattr(value, METHOD), path)
         if own is not None:
             names = _parameters(own)
             given = {name: arguments[name] for name in names or arguments if name in arguments}
-            checks.append(partial(own, **given))
-        errors = [error for each in checks if (error := _find_error(each)) is not None]
+            errors += _find_errors(partial(own, **given))
         if errors:
             raise _join(errors)
 
@@ -85,49 +87,54 @@ def _parameters(check: Callable[..., object]) -> list[str]:
     return [] if takes_all else list(parameters)
 
 
-def _checked_values(value: Any) -> Iterator[Any]:
-    """Yield the values with a check of their own: an argument, or the items in it."""
+def _checked_values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values with a check of their own, each with its path: `order`, `items.0`."""
     kind: type[object] = value.__class__
     if has_check(kind):
-        yield value
+        yield path, value
         return
-    items: Iterable[Any] = ()
+    items: list[tuple[object, Any]] = []
     if issubclass(kind, dict):
-        items = value.values()
+        items = [*value.items()]
     elif issubclass(kind, (list, tuple, set, frozenset)):
-        items = value
-    for item in items:
-        yield from _checked_values(item)
+        items = [*enumerate(value)]
+    for key, item in items:
+        yield from _checked_values(join_path(path, str(key)), item)
 
 
-def _find_error(check: Callable[[], object]) -> ToolError | None:
-    """Run a check, and return its error. A ValueError says what is wrong with the input."""
+def _find_errors(check: Callable[[], object], path: str = "") -> list[ToolError]:
+    """Run a check of the value at a path; return its error in a list, if it has one.
+
+    A ValueError says what is wrong with the input.
+    """
     try:
         result = check()
         if is_awaitable(result):
             result = run_awaitable(result)
     except ToolError as error:
-        return error
+        error.field = join_path(path, error.field) if path and error.field else error.field or path
+        error.field = error.field or None
+        return [error]
     except ValueError as error:
-        invalid = InputError(str(error) or "The arguments are invalid.")
+        invalid = InputError(str(error) or "The value is invalid.", field=path or None)
         invalid.__cause__ = error
-        return invalid
+        return [invalid]
     if result is None:
-        return None
-    return InternalError(
-        f"pre_validate returned {type(result).__name__}: it must return None, and raise a "
-        "ToolError or a ValueError if the call is wrong"
-    )
+        return []
+    return [
+        InternalError(
+            f"pre_validate returned {type(result).__name__}: it must return None, and raise a "
+            "ToolError or a ValueError if the call is invalid"
+        )
+    ]
 
 
 def _join(errors: Sequence[ToolError]) -> ToolError:
     """Return the first error, with the list of all in its details if there are several."""
     first = errors[0]
     if len(errors) > 1:
-        listed = [
-            {"field": error.field, "code": error.code, "message": error.message}
-            for error in errors[:MAX_PROBLEMS]
-        ]
-        entries = [{k: v for k, v in entry.items() if v is not None} for entry in listed]
-        first.details = {**(first.details or {}), "errors": entries}
+        problems = [Problem(error.code, error.field, error.message) for error in errors]
+        details = problem_details(problems[:MAX_PROBLEMS], len(errors))
+        first.details = {**(first.details or {}), **details}
+        first.message += count_text(len(errors), is_minimum=False)
     return first
