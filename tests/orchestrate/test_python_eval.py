@@ -188,3 +188,11 @@ def test_audit_log(tmp_path: Path) -> None:
     assert [row["phase"] for row in rows] == ["begins", "ends", "begins", "ends"]
     assert rows[0]["expression"] == "len(data)"
     assert [row.get("ok") for row in rows[1::2]] == [True, False]
+
+
+def test_setting_applies_to_built_in_commands() -> None:
+    done = invoke(
+        make_shop().app, "orchestrate", "stubs", "--json", "--python-eval", "'find' in data"
+    )
+    assert done.result is True
+    assert error_of(Shop().app, "orchestrate", "stubs", "--python-eval", "1")["code"] == "E2008"

@@ -69,6 +69,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
     )
     builtin_app._state.builtins_of = state
     builtin_app._state.app_settings = state.app_settings  # its flags configure a server
+    builtin_app._state.allow_python_eval = state.allow_python_eval
     for loaded in _names_to_load(name):
         target = builtin_app
         if loaded in _GROUP_DESCRIPTIONS:
