@@ -20,6 +20,7 @@ from tooli.execution.cooperative_timeouts import (
     ThreadRunner,
     run_with_timeout,
 )
+from tooli.pipeline.context import call_of
 
 LIMIT = 60.0
 
@@ -307,6 +308,22 @@ async def test_function_is_told_to_stop_at_the_deadline() -> None:
         assert caught.value.details is not None
         assert caught.value.details["stopped"] == "call"
         assert not call.warnings
+
+
+async def test_coroutine_with_a_grace_ends_by_itself() -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(ctx: Context) -> None:
+        stop = call_of(ctx).stop
+        assert stop is not None
+        stop.grace = LIMIT
+        ctx.on_stop(lambda: loop.call_soon_threadsafe(ended.set))
+        await ended.wait()
+        raise TimeoutExceeded("It has cleaned up.")
+
+    with pytest.raises(TimeoutExceeded, match="It has cleaned up"):
+        await SelfStoppingRunner(None, 0.05).arun(stopping_call(work))
 
 
 def test_value_of_a_function_that_was_stopped_is_no_result() -> None:

@@ -10,7 +10,8 @@ from tests.orchestrate.script_app import Shop
 
 from tooli import Context, SecretInput
 from tooli.annotations import ReadOnly
-from tooli.orchestrate import run_tool
+from tooli.orchestrate import run_tool, script_run
+from tooli.orchestrate.inner_calls import InnerCalls
 from tooli.orchestrate.sandbox import SandboxLimits
 from tooli.orchestrate.script_run import MAX_PRINTED_CHARS, PrintedText
 
@@ -216,6 +217,23 @@ def test_deadline_stops_a_busy_script() -> None:
     error = error_of("while True: pass", timeout=1)
     assert error.code == "E4050"
     assert error.is_retryable
+    assert error.message == "The script did not finish within 1 s and was stopped."
+    assert error.details == {"seconds": 1}
+
+
+def test_deadline_of_the_calls_is_that_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines: list[tuple[float | None, float | None]] = []
+
+    class Calls(InnerCalls):
+        def __init__(self, app, outer, *, deadline, **options) -> None:
+            super().__init__(app, outer, deadline=deadline, **options)
+            deadlines.append((deadline, outer.stop.deadline))
+
+    monkeypatch.setattr(script_run, "InnerCalls", Calls)
+    assert run("1", timeout=100).unwrap() == 1
+    ((deadline, whole),) = deadlines
+    assert deadline == whole
+    assert deadline is not None
 
 
 def test_deadline_stops_a_sleep() -> None:

@@ -29,7 +29,9 @@ class StopSignal:
     """When a call has to end, and what to call then."""
 
     def __init__(self, seconds: float | None = None, peer: Peer | None = None) -> None:
+        self.seconds = seconds
         self.deadline = None if seconds is None else monotonic() + seconds
+        self.grace = 0.0  # seconds after the deadline that a coroutine needs to end its work
         self.is_stopped = False  # True once the callbacks were called
         self._peer = peer
         self._callbacks: list[Callable[[], object]] = []

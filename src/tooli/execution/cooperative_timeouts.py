@@ -74,6 +74,8 @@ async def _await_until(
     task = asyncio.ensure_future(_carry_exit(coroutine))
     try:
         await asyncio.wait({task}, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+        if not task.done() and call.stop is not None and call.stop.grace:
+            await asyncio.wait({task}, timeout=call.stop.grace)
     except asyncio.CancelledError:  # the caller was cancelled
         await _cancel_task(task, call)
         raise
@@ -248,8 +250,9 @@ STOP_GRACE_SECONDS = 2.0
 class SelfStoppingRunner(Runner):
     """Runs a function that stops itself: it is told the deadline, and when to stop.
 
-    A coroutine is cancelled at the deadline. Any other function runs in a thread if there is a
-    deadline. The caller waits a little longer than the deadline, and then abandons the thread.
+    A coroutine is cancelled at the deadline, or after the grace that it asks for. Any other
+    function runs in a thread if there is a deadline. The caller waits a little longer than the
+    deadline, and then abandons the thread.
     """
 
     def __init__(self, inner: Runner | None, timeout: float | None) -> None:

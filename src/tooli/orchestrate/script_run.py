@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from time import monotonic
 
 from tooli.core import Record
 from tooli.core.tool import cut_text
@@ -53,7 +52,8 @@ if TYPE_CHECKING:
 MAX_PRINTED_CHARS = 20_000
 """Maximum number of characters of what a script prints."""
 DEFAULT_MAX_CALLS, DEFAULT_CONCURRENCY = 100, 8
-_CLEAN_UP_SECONDS = 0.5
+_CLEAN_UP_SECONDS = 1.0
+"""Seconds after the deadline in which the calls of a script are ended."""
 _MAX_STARTED = 256
 """Number of noted calls with which the thread of the sandbox returns to the event loop."""
 _FUTURE = {"future": ...}
@@ -93,21 +93,22 @@ async def run_script(
     `recorder` receives the plan of a dry run, or has the plan that the script must keep to. Adds
     `calls`, `printed` and `sandbox` to the `meta` of the call.
     """
-    remaining = None if outer.stop is None else outer.stop.remaining_time()
-    seconds = None if remaining is None else max(remaining - _CLEAN_UP_SECONDS, remaining / 2)
+    deadline = None if outer.stop is None else outer.stop.deadline
+    if outer.stop is not None:
+        outer.stop.grace = _CLEAN_UP_SECONDS
     calls = InnerCalls(
         app,
         outer,
         max_calls=script.max_calls,
         concurrency=script.concurrency,
-        deadline=None if seconds is None else monotonic() + seconds,
+        deadline=deadline,
         failure_history=failure_history,
         plan=plan_of(recorder, script.source, script.tools, script.inputs),
     )
     printed = PrintedText()
     run = _ScriptRun(script, calls, printed)
     try:
-        result = await run.run(remaining)
+        result = await run.run(None if outer.stop is None else outer.stop.seconds)
         if isinstance(calls.plan, DryRun) and isinstance(recorder, DryRunRecorder):
             calls.plan.finish(recorder)
         return result
