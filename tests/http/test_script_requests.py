@@ -63,6 +63,15 @@ async def test_options_are_in_the_query() -> None:
     assert (late.status, late.code) == (504, "E4050")
 
 
+async def test_validation_checks_the_script() -> None:
+    shop = Shop()
+    valid = await run(shop.app, {"code": "await find()"}, b"validate=true")
+    assert valid.json()["result"] == {"valid": True}
+    wrong = await run(shop.app, {"code": "await finds()"}, b"validate=true")
+    assert (wrong.status, wrong.code) == (422, "E1070")
+    assert shop.ran == []
+
+
 async def test_plan_of_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     shop = Shop()

@@ -85,6 +85,18 @@ async def test_errors_come_before_the_first_call(mode: Any) -> None:
 
 
 @each_mode
+async def test_validation_checks_the_script(mode: Any) -> None:
+    shop = Shop()
+    async with Client(make_server(shop.app, code_mode=True), mode=mode) as client:
+        meta: Any = {"io.tooli/options": {"validate": True}}
+        for code, is_wrong in (("await find()", False), ("await finds()", True)):
+            result = await client.call_tool("run_code", {"code": code}, meta=meta)
+            assert result.is_error is is_wrong
+            assert ("E1070" in text_of(result)) is is_wrong
+    assert shop.ran == []
+
+
+@each_mode
 async def test_destructive_tool_needs_a_confirmation(mode: Any) -> None:
     shop = Shop()
     refused = await call(shop.app, mode, "run_code", code="await drop(name='tea')")

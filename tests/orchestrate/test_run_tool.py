@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.orchestrate.script_app import Shop
 
+from tooli.testing import invoke
+
 
 def test_last_expression_is_the_result() -> None:
     shop = Shop()
@@ -110,3 +112,23 @@ def test_strict_policy_checks_the_tools() -> None:
     done = shop.app.orchestrate("await undeclared()")
     assert done.error is not None
     assert done.error.code == "E2002"
+
+
+def test_validation_checks_the_script(tmp_path) -> None:
+    shop = Shop()
+    assert shop.app.options(validate=True).orchestrate("await find()").unwrap() == {"valid": True}
+    error = shop.app.options(validate=True).orchestrate("await finds()").error
+    assert error is not None
+    assert error.code == "E1070"
+    script = tmp_path / "script.py"
+    script.write_text("await find()\nawait price(1)\n")
+    for given in ([str(script)], ["-"]):
+        done = invoke(
+            shop.app, "orchestrate", "run", *given, "--validate", input=script.read_text()
+        )
+        assert done.envelope["error"]["code"] == "E1070"
+    script.write_text("await price(name)")
+    argv = ("orchestrate", "run", str(script), "--validate")
+    assert invoke(shop.app, *argv, "--inputs", '{"name": "tea"}').result == {"valid": True}
+    assert invoke(shop.app, *argv).envelope["error"]["code"] == "E1070"
+    assert shop.ran == []

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from tooli.builtins import lists_everything, returns_text, stops_itself
 from tooli.inputs.constraints import InputLimits
-from tooli.inputs.source import StdinOr
+from tooli.inputs.source import Input, StdinOr
 from tooli.orchestrate.run_tool import (
     DEFAULT_CONCURRENCY,
     DEFAULT_MAX_CALLS,
     MAX_CALLS,
     MAX_CONCURRENCY,
+    make_check,
     make_script,
     mark_script,
     run_for,
@@ -27,6 +28,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from tooli.core.protocols import App
+    from tooli.orchestrate.script_run import Script
 
 _File = Annotated[
     StdinOr[str],
@@ -46,7 +48,15 @@ _ReadOnly = Annotated[bool, Option("--read-only", help="Only commands that chang
 def add_orchestrate(group: App, app: App) -> None:
     """Add `orchestrate run`, `orchestrate check` and `orchestrate stubs`."""
 
-    @group.command("run", auth=[], output_schema={})
+    def read_script(
+        file: StdinOr[str], ctx: Context | None = None, tools: str | None = None, **options: Any
+    ) -> Script:
+        del ctx  # every caller of the command sees all commands
+        # A command gets the content. The check before it gets the input.
+        code = file.read_text() if isinstance(file, Input) else file
+        return make_script(code, read_script_tools(app.catalog), tools=_split(tools), **options)
+
+    @group.command("run", auth=[], output_schema={}, pre_validate=make_check(read_script))
     @lists_everything
     @stops_itself
     @mark_script
@@ -69,11 +79,10 @@ def add_orchestrate(group: App, app: App) -> None:
         or what it returns, is the result. --yes confirms destructive commands. --dry-run runs the
         commands that only read and plans all others; --apply runs exactly that plan.
         """
-        script = make_script(
-            file,  # pyright: ignore[reportArgumentType]  the content
-            read_script_tools(app.catalog),
+        script = read_script(
+            file,
             inputs=inputs,
-            tools=_split(tools),
+            tools=tools,
             read_only=read_only,
             max_calls=max_calls,
             concurrency=concurrency,
@@ -85,11 +94,10 @@ def add_orchestrate(group: App, app: App) -> None:
         file: _File, inputs: _Inputs = None, tools: _Tools = None, read_only: _ReadOnly = False
     ) -> dict[str, object]:
         """Check a script without running it: syntax, names and types, all errors at once."""
-        script = make_script(
-            file,  # pyright: ignore[reportArgumentType]  the content
-            read_script_tools(app.catalog),
+        script = read_script(
+            file,
             inputs=inputs,
-            tools=_split(tools),
+            tools=tools,
             read_only=read_only,
         )
         await check_script(script)

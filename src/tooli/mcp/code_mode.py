@@ -10,7 +10,7 @@ from tooli.annotations import ReadOnly
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.describe.mcp_tools import can_be_confirmed, combine_hints, with_settings
 from tooli.mcp.tool_listing import ToolListing
-from tooli.orchestrate.run_tool import make_script, mark_script, run_for
+from tooli.orchestrate.run_tool import make_check, make_script, mark_script, run_for
 from tooli.orchestrate.sandbox import INSTALL_COMMAND, SANDBOX_PACKAGE
 from tooli.orchestrate.script_tools import read_script_tools
 from tooli.orchestrate.stubs import render_stubs
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import CommandOptions, JsonObject
     from tooli.core.tool import Tool
+    from tooli.orchestrate.script_run import Script
     from tooli.orchestrate.script_tools import ScriptTool
     from tooli.serving.caller_view import CallerView
     from tooli.serving.dispatcher import ToolDispatcher
@@ -105,6 +106,9 @@ class CodeMode(ToolListing):
     def _make_run_tool(self) -> Tool:
         dispatcher = self._dispatcher
 
+        def read_script(ctx: Context, code: str, inputs: dict[str, object] | None = None) -> Script:
+            return make_script(code, self._functions(ctx), inputs=inputs, surface="mcp")
+
         @mark_script
         async def run_code(
             ctx: Context, code: str, inputs: dict[str, object] | None = None
@@ -116,7 +120,7 @@ class CodeMode(ToolListing):
             they are wrong, nothing runs. A failed call is an exception. The script has no files
             and no network.
             """
-            script = make_script(code, self._functions(ctx), inputs=inputs, surface="mcp")
+            script = read_script(ctx, code, inputs)
             return await run_for(ctx, dispatcher.app, script, dispatcher.failures)
 
         state = dispatcher.app._state
@@ -125,7 +129,12 @@ class CodeMode(ToolListing):
             can_confirm=any([can_be_confirmed(tool) for tool in tools]),
             can_change=not all([tool.effects.read_only for tool in tools]),
         )
-        options: CommandOptions = {"auth": (), "input_schema": schema, "output_schema": {}}
+        options: CommandOptions = {
+            "auth": (),
+            "input_schema": schema,
+            "output_schema": {},
+            "pre_validate": make_check(read_script),
+        }
         tool = read_tool(run_code, app=dispatcher.name, path=("run-code",), kwargs=options)
         return tool.replace(limits=tool.limits.replace(stops_itself=True))
 

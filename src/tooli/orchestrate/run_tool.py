@@ -16,6 +16,7 @@ from tooli.orchestrate.script_run import (
     DEFAULT_LIMITS,
     DEFAULT_MAX_CALLS,
     Script,
+    check_script,
     run_script,
 )
 from tooli.orchestrate.script_tools import (
@@ -33,7 +34,7 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from tooli.core.protocols import App, F
@@ -136,6 +137,20 @@ async def run_for(
         stop_routing()
 
 
+def make_check(read_script: Callable[..., Script]) -> Callable[..., Awaitable[None]]:
+    """Return the `pre_validate` of a tool that runs scripts: it checks the types of the script.
+
+    `read_script` has the parameters of the tool. A run checks the script itself, so the check does
+    nothing unless the call is only validated.
+    """
+
+    async def check(ctx: Context, **arguments: Any) -> None:
+        if call_of(ctx).options.validate:
+            await check_script(read_script(ctx=ctx, **arguments))
+
+    return check
+
+
 def make_run_tool(
     app: App,
     find_tools: Callable[[Context], Mapping[str, ScriptTool]] | None = None,
@@ -146,6 +161,10 @@ def make_run_tool(
     A server passes a function that returns the tools that the caller sees, and its history of
     failures.
     """
+
+    def read_script(ctx: Context, code: str, **options: Any) -> Script:
+        found = read_script_tools(app.catalog) if find_tools is None else find_tools(ctx)
+        return make_script(code, found, surface=ctx.caller.surface, **options)
 
     @mark_script
     async def run(
@@ -170,15 +189,14 @@ def make_run_tool(
             max_calls: Maximum number of calls.
             concurrency: Maximum number of calls at the same time.
         """
-        script = make_script(
+        script = read_script(
+            ctx,
             code,
-            read_script_tools(app.catalog) if find_tools is None else find_tools(ctx),
             inputs=inputs,
             tools=tools,
             read_only=read_only,
             max_calls=max_calls,
             concurrency=concurrency,
-            surface=ctx.caller.surface,
         )
         return await run_for(ctx, app, script, failure_history)
 
@@ -188,7 +206,7 @@ def make_run_tool(
         run,
         app=state.name,
         path=("orchestrate", "run"),
-        kwargs={"auth": (), "output_schema": {}},
+        kwargs={"auth": (), "output_schema": {}, "pre_validate": make_check(read_script)},
         version=state.version,
     )
     return tool.replace(limits=tool.limits.replace(stops_itself=True))
