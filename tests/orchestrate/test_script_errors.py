@@ -8,6 +8,7 @@ from tooli import NotFoundError
 from tooli.orchestrate import script_errors
 from tooli.orchestrate.inner_calls import InnerCall
 from tooli.orchestrate.script_tools import read_script_tools
+from tooli.testing import invoke
 
 TOOLS = read_script_tools(Shop().app.catalog)
 
@@ -65,3 +66,27 @@ def test_error_keeps_the_class_of_the_tool() -> None:
     assert error is not None
     assert isinstance(error.to_exception(), NotFoundError)
     assert error.message == "price() on line 1: There is no gold."
+
+
+def test_refused_script_need_not_be_corrected() -> None:
+    for code in ("E1010", "E2101"):
+        shop = Shop()
+        name = "drop" if code == "E1010" else "buy"
+        error = shop.app.orchestrate(f"await {name}('tea')").error
+        assert error is not None
+        assert error.code == code
+        assert error.suggestion["fix"].endswith("Nothing was changed.")
+
+
+def test_option_that_raises_the_limit_is_named() -> None:
+    error = Shop().app.orchestrate("await find()\nawait find()", max_calls=1).error
+    assert error is not None
+    assert "raise the limit with `max_calls`" in error.suggestion["fix"]
+    argv = ("orchestrate", "run", "-", "--max-calls", "1")
+    done = invoke(Shop().app, *argv, input="await find()\nawait find()")
+    assert "with --max-calls." in done.envelope["error"]["suggestion"]["fix"]
+
+
+def test_missing_variable_may_be_an_input() -> None:
+    done = invoke(Shop().app, "orchestrate", "run", "-", input="quantity + 1")
+    assert "--inputs sets its variables" in done.envelope["error"]["suggestion"]["fix"]

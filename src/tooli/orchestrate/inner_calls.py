@@ -11,6 +11,7 @@ import asyncio
 from time import monotonic
 
 from tooli.core.call import Call, Options
+from tooli.core.option_words import words_of
 from tooli.describe.mcp_tools import can_be_confirmed, with_settings
 from tooli.errors import TemporaryError
 from tooli.orchestrate.script_errors import DeadlineReached
@@ -46,7 +47,14 @@ _EXCEPTIONS = {
 
 
 class ScriptLimitError(Exception):
-    """The script makes more calls, or sleeps longer, than it may."""
+    """The script makes more calls, or sleeps longer, than it may.
+
+    `option` is the option of the caller that raises the limit, if there is one.
+    """
+
+    def __init__(self, message: str, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class InnerCall:
@@ -144,9 +152,11 @@ class InnerCalls:
         `is_looked_into` says that the script may do more than to pass its result on.
         """
         if len(self._calls) >= self._max_calls:
-            raise ScriptLimitError(
-                f"The script makes more than {self._max_calls} calls, which is the limit."
-            )
+            outer, option = self._outer, ""
+            if "max_calls" in outer.tool.param_names:
+                option = "--max-calls" if words_of(outer).is_command_line else "`max_calls`"
+            text = f"The script makes more than {self._max_calls} calls, which is the limit."
+            raise ScriptLimitError(text, option)
         number = len(self._calls) + 1
         self._calls[id] = call = InnerCall(tool, line, number, is_looked_into=is_looked_into)
         self._tasks[id] = asyncio.ensure_future(self._run(call, arguments))

@@ -71,7 +71,8 @@ def make_script(
     if source.lstrip()[:1] == "{":
         plan = _read_plan(source)
         source = source if plan is None else compile_plan(plan, selected, values)
-    advice = f"{stubs_at} shows the functions that it can call."
+    options = "--inputs" if surface == "cli" else "`inputs`"
+    advice = f"{stubs_at} shows the functions that it can call, and {options} sets its variables."
     return Script(source, selected, values, max_calls, concurrency, DEFAULT_LIMITS, advice)
 
 

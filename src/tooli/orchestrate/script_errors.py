@@ -30,6 +30,9 @@ _MAX_FRAMES = 20
 _MAX_TEXT_CHARS = 500
 _LIMITS = re.compile(r"(time|memory|sleep|suspension)\w* limit|recursion depth|suspensions", re.I)
 
+_PERMISSION_ERRORS = ("E1010", "E2101", "E2102")
+"""A confirmation or an answer is missing: the script itself is not wrong."""
+
 
 class DeadlineReached(Exception):  # noqa: N818  it is caught before anybody sees it
     """The time of the script is over."""
@@ -79,11 +82,14 @@ def _tool_failure(
         details["error"] = cause.details
     fix = cause.suggestion.fix if cause.suggestion is not None else ""
     action = "ask_human" if cause.category == "human" else "retry_with_modified_input"
+    hint = _repeat_hint(calls)
+    if not _has_changed(calls) and (cause.code in _PERMISSION_ERRORS or action == "ask_human"):
+        hint = "Nothing was changed."
     fields: JsonObject = {
         "code": cause.code,
         "category": cause.category,
         "message": f"{failed.tool.name}(){place}: {cause.message}",
-        "suggestion": Suggestion(action, " ".join([fix, _repeat_hint(calls)]).strip()).to_dict(),
+        "suggestion": Suggestion(action, " ".join([fix, hint]).strip()).to_dict(),
         "is_retryable": cause.is_retryable and not _has_changed(calls),
         "details": details,
         "http_status": cause.http_status,
@@ -92,15 +98,20 @@ def _tool_failure(
 
 
 def limit_error(
-    message: str, calls: Sequence[InnerCall], details: JsonObject | None = None
+    message: str,
+    calls: Sequence[InnerCall],
+    details: JsonObject | None = None,
+    *,
+    option: str = "",
 ) -> ToolError:
-    """Return the error for a script that exceeds a limit."""
+    """Return the error for a script that exceeds a limit. `option` is the one that raises it."""
+    fix = f"Do less in one script{f', or raise the limit with {option}' if option else ''}."
     return ToolRuntimeError(
         message,
         code="E4081",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            f"Do less in one script, or raise the limit. {_repeat_hint(calls)}",
+            f"{fix} {_repeat_hint(calls)}",
         ),
         details=_list_calls(calls) if details is None else details,
     )

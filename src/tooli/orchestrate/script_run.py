@@ -183,7 +183,8 @@ class _ScriptRun:
             if calls.is_late:
                 raise script_errors.deadline_error(seconds or 0.0, calls.calls) from None
             if isinstance(error, ScriptLimitError):
-                raise script_errors.limit_error(str(error), calls.calls) from None
+                limited = script_errors.limit_error(str(error), calls.calls, option=error.option)
+                raise limited from None
             raise script_errors.crash_error(str(error), calls.calls) from None
         finally:
             await calls.finish(is_cancelled=is_cancelled)
