@@ -9,7 +9,7 @@ import pytest
 from tests.orchestrate.script_app import Shop
 
 from tooli import InputError
-from tooli.orchestrate.plan_compiler import compile_plan, is_plan
+from tooli.orchestrate.plan_compiler import compile_plan, read_plan
 from tooli.orchestrate.script_tools import read_script_tools
 
 TOOLS = read_script_tools(Shop().app.catalog)
@@ -101,7 +101,39 @@ def test_texts_of_a_plan_are_literals() -> None:
     assert shop.ran == ["find"]
 
 
-def test_is_plan() -> None:
-    assert is_plan({"steps": 1})
-    assert not is_plan({"a": 1})
-    assert not is_plan([])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{'a': 1}",
+        '{"a": 1}',
+        "[1, 2]",
+        "[",
+        "steps",
+        "{'steps': await find()}",
+        "[1]\n[{'call': 1}]",
+    ],
+)
+def test_script_is_no_plan(source: str) -> None:
+    assert read_plan(source) is None
+
+
+def test_plan_is_read() -> None:
+    assert read_plan(' {"steps": 1}') == {"steps": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ('{"steps": [{"call": "find"},]}', "not valid JSON"),
+        ('{"steps": [{"call": "find"} {"call": "find"}]}', "not valid JSON: Expecting ',' delim"),
+        ("{'steps': [{'call': 'find'}]}", "not valid JSON"),
+        ('[{"call": "find"}]', "a plan is an object"),
+        ('{"step": [{"call": "find"}]}', "no field 'step'; did you mean 'steps'"),
+        ('{"call": "find"}', "no field 'call'"),
+    ],
+)
+def test_text_that_is_meant_as_a_plan(source: str, message: str) -> None:
+    error = Shop().app.orchestrate(source).error
+    assert error is not None
+    assert error.code == "E1070"
+    assert message in error.message

@@ -10,7 +10,9 @@ item of `for_each`: `$files.0.path`. `$$` at the start stands for a `$`.
 
 from __future__ import annotations
 
+import ast
 import re
+from json import loads
 from keyword import iskeyword
 
 from tooli.errors import InputError, Suggestion
@@ -31,13 +33,46 @@ if TYPE_CHECKING:
 _PLAN_FIELDS = ("steps", "result")
 _STEP_FIELDS = ("call", "with", "for_each", "as")
 _REFERENCE = re.compile(r"\$([A-Za-z_]\w*)((?:\.[\w-]+)*)")
+_PLAN_WORDS = ("steps", "step", "call")
+"""Keys that show that a text is meant as a plan."""
+_PLAN_KEY = re.compile(r'"(?:steps?|call)"\s*:')
 _MAX_STEPS = 1000
 _MAX_DEPTH = 50
 
 
-def is_plan(document: object) -> bool:
-    """True if a JSON document is a plan."""
-    return is_object(document) and "steps" in document
+def read_plan(source: str) -> Mapping[str, object] | None:
+    """Return the plan if a source text is one; None for a script, which may begin with a brace.
+
+    Raises an InputError for a text that is meant as a plan, and is not an object in JSON.
+    """
+    if source.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        document: object = loads(source)
+    except (ValueError, RecursionError) as error:
+        if not _is_meant_as_plan(source):
+            return None
+        raise _plan_error(f"it is not valid JSON: {error}") from None
+    if is_object(document) and any([name in document for name in _PLAN_WORDS]):
+        return document
+    if is_list(document) and _is_meant_as_plan(source):
+        raise _plan_error('a plan is an object: {"steps": [{"call": …}]}')
+    return None
+
+
+def _is_meant_as_plan(source: str) -> bool:
+    """True if a text is one literal with a key of plans, or seems to be one with an error in it."""
+    try:
+        body = ast.parse(source.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _PLAN_KEY.search(source) is not None
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        return False
+    nodes = [*ast.walk(body[0].value)]
+    if any([isinstance(node, (ast.Await, ast.Call, ast.comprehension)) for node in nodes]):
+        return False
+    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
+    return any([isinstance(key, ast.Constant) and key.value in _PLAN_WORDS for key in keys])
 
 
 def compile_plan(

@@ -6,11 +6,10 @@ applies to calls applies to the script as a whole: the timeout, the idempotency 
 
 from __future__ import annotations
 
-from json import loads
 from keyword import iskeyword
 
 from tooli.errors import InputError, Suggestion
-from tooli.orchestrate.plan_compiler import compile_plan, is_plan
+from tooli.orchestrate.plan_compiler import compile_plan, read_plan
 from tooli.orchestrate.script_run import (
     DEFAULT_CONCURRENCY,
     DEFAULT_LIMITS,
@@ -29,7 +28,6 @@ from tooli.orchestrate.script_tools import (
 from tooli.pipeline.context import Context, call_of
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.schema.tool_reader import read_tool
-from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -68,9 +66,8 @@ def make_script(
     _check_number("concurrency", concurrency, MAX_CONCURRENCY)
     values = {} if inputs is None else dict(inputs)
     _check_inputs(values, selected)
-    if source.lstrip()[:1] == "{":
-        plan = _read_plan(source)
-        source = source if plan is None else compile_plan(plan, selected, values)
+    plan = read_plan(source)
+    source = source if plan is None else compile_plan(plan, selected, values)
     options = "--inputs" if surface == "cli" else "`inputs`"
     advice = f"{stubs_at} shows the functions that it can call, and {options} sets its variables."
     return Script(source, selected, values, max_calls, concurrency, DEFAULT_LIMITS, advice)
@@ -96,15 +93,6 @@ def _check_inputs(inputs: Mapping[str, object], tools: Mapping[str, ScriptTool])
                     "no tool has.",
                 ),
             )
-
-
-def _read_plan(source: str) -> Mapping[str, object] | None:
-    """Return the plan if a source text is one. A script can begin with a brace as well."""
-    try:
-        document = loads(source)
-    except (ValueError, RecursionError):
-        return None
-    return document if is_object(document) and is_plan(document) else None
 
 
 def mark_script(fn: F) -> F:
