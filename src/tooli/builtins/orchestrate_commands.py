@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from tooli.builtins import lists_everything, returns_text, stops_itself
@@ -48,13 +49,7 @@ _ReadOnly = Annotated[bool, Option("--read-only", help="Only commands that chang
 def add_orchestrate(group: App, app: App) -> None:
     """Add `orchestrate run`, `orchestrate check` and `orchestrate stubs`."""
 
-    def read_script(
-        file: StdinOr[str], ctx: Context | None = None, tools: str | None = None, **options: Any
-    ) -> Script:
-        del ctx  # every caller of the command sees all commands
-        # A command gets the content. The check before it gets the input.
-        code = file.read_text() if isinstance(file, Input) else file
-        return make_script(code, read_script_tools(app.catalog), tools=_split(tools), **options)
+    read_script = partial(_read_script, app)
 
     @group.command("run", auth=[], output_schema={}, pre_validate=make_check(read_script))
     @lists_everything
@@ -109,6 +104,19 @@ def add_orchestrate(group: App, app: App) -> None:
         """Print the functions that a script can call, as typed Python stubs."""
         found = read_script_tools(app.catalog)
         return render_stubs(select_tools(found, _split(tools), read_only=read_only).values())
+
+
+def _read_script(
+    app: App,
+    file: StdinOr[str],
+    ctx: Context | None = None,
+    tools: str | None = None,
+    **options: Any,
+) -> Script:
+    """Return the script of a command, or of the check before it: that gets the input itself."""
+    del ctx  # every caller of the command sees all commands
+    code = file.read_text() if isinstance(file, Input) else file
+    return make_script(code, read_script_tools(app.catalog), tools=_split(tools), **options)
 
 
 def _split(names: str | None) -> list[str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from keyword import iskeyword
 
+from tooli.core.option_words import INTERFACE_WORDS
 from tooli.errors import InputError, Suggestion
 from tooli.orchestrate.plan_compiler import compile_plan, read_plan
 from tooli.orchestrate.script_run import (
@@ -68,8 +69,9 @@ def make_script(
     _check_inputs(values, selected)
     plan = read_plan(source)
     source = source if plan is None else compile_plan(plan, selected, values)
-    options = "--inputs" if surface == "cli" else "`inputs`"
-    advice = f"{stubs_at} shows the functions that it can call, and {options} sets its variables."
+    words = INTERFACE_WORDS.get(surface)
+    option = "--inputs" if words is not None and words.is_command_line else "`inputs`"
+    advice = f"{stubs_at} shows the functions that it can call, and {option} sets its variables."
     return Script(source, selected, values, max_calls, concurrency, DEFAULT_LIMITS, advice)
 
 
