@@ -195,3 +195,10 @@ async def test_events_of_a_script() -> None:
     response = await send(api, "POST", "/orchestrate", b'{"code": "1 + 1"}', accept)
     assert b"event: end" in response.body
     assert b"2" in response.body
+
+
+async def test_suggested_call_is_that_of_the_script() -> None:
+    shop = Shop()
+    error = (await run(shop.app, {"code": "1", "max_cals": 3})).json()["error"]
+    example = error["suggestion"]["example"]
+    assert example.startswith("POST /orchestrate {")

@@ -132,3 +132,9 @@ def test_validation_checks_the_script(tmp_path) -> None:
     assert invoke(shop.app, *argv, "--inputs", '{"name": "tea"}').result == {"valid": True}
     assert invoke(shop.app, *argv).envelope["error"]["code"] == "E1070"
     assert shop.ran == []
+
+
+def test_suggested_call_is_that_of_the_script() -> None:
+    error = Shop().app.orchestrate("1", max_cals=3).error  # pyright: ignore[reportCallIssue]
+    assert error is not None
+    assert error.suggestion["example"] == "app.orchestrate('1', max_calls=3)"

@@ -78,7 +78,8 @@ class _HttpWords(InterfaceWords):
         caller: Caller,
     ) -> str:
         query = "&".join([f"{name}={_quote(query_text(v))}" for name, v in options.items()])
-        line = f"POST {caller.url_prefix}/tools/{'/'.join(path)}{'?' if query else ''}{query}"
+        place = "orchestrate" if _runs_script(path, arguments) else f"tools/{'/'.join(path)}"
+        line = f"POST {caller.url_prefix}/{place}{'?' if query else ''}{query}"
         if not arguments:
             return line
         return f"{line} {_to_json(arguments)}"
@@ -104,8 +105,18 @@ class _PythonWords(InterfaceWords):
     ) -> str:
         keywords = ", ".join([f"{name}={value!r}" for name, value in options.items()])
         owner = f"app.options({keywords})" if options else "app"
+        if _runs_script(path, arguments):
+            code, *words = [repr(arguments["code"])] + [
+                f"{name}={value!r}" for name, value in arguments.items() if name != "code"
+            ]
+            return f"{owner}.orchestrate({', '.join([code, *words])})"
         words = [f"{name}={value!r}" for name, value in arguments.items()]
         return f"{owner}.call({', '.join([repr('.'.join(path)), *words])})"
+
+
+def _runs_script(path: Sequence[str], arguments: Mapping[str, Any]) -> bool:
+    """True for a call that runs a script: it has no path among the tools."""
+    return tuple(path) == ("orchestrate", "run") and "code" in arguments
 
 
 INTERFACE_WORDS: dict[str, InterfaceWords] = {
