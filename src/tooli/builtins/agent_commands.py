@@ -385,14 +385,13 @@ def _add_openapi_export(group: App, app: App) -> None:
     def export_openapi() -> dict[str, object]:
         """Print the OpenAPI document of the HTTP interface."""
         from tooli.describe.openapi_document import build_openapi
-        from tooli.orchestrate.run_tool import make_run_tool
-        from tooli.orchestrate.sandbox import SANDBOX_PACKAGE
-        from tooli.serving.dispatcher import is_installed
+        from tooli.http.script_requests import make_script_tools
+        from tooli.serving.dispatcher import ToolDispatcher
 
         state = app._state
-        script_tool = make_run_tool(app) if is_installed(SANDBOX_PACKAGE) else None
+        script_tools = make_script_tools(ToolDispatcher(app))
         return build_openapi(
-            state.name, state.version, state.description, app.catalog, script_tool=script_tool
+            state.name, state.version, state.description, app.catalog, script_tools=script_tools
         )
 
 

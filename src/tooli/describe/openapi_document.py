@@ -58,11 +58,12 @@ def build_openapi(
     *,
     server_url: str | None = None,
     secured: bool = False,
-    script_tool: Tool | None = None,
+    script_tools: tuple[Tool, Tool] | None = None,
 ) -> JsonObject:
     """Return the OpenAPI document.
 
-    `secured` is True if calls need a token. `script_tool` is the tool that runs scripts.
+    `secured` is True if calls need a token. `script_tools` are the tool that runs scripts, and the
+    one that returns the functions that a script can call.
     """
     builder = _DocumentBuilder(tools, secured=secured)
     info: JsonObject = {"title": name, "version": version or "0"}
@@ -82,8 +83,8 @@ def build_openapi(
     tags = dict.fromkeys([tag for tool in builder.tools.values() for tag in _tags(tool)])
     document["tags"] = [{"name": tag} for tag in tags]
     document["paths"] = builder.paths()
-    if script_tool is not None:
-        document["paths"]["/orchestrate"] = {"post": builder.script_operation(script_tool)}
+    if script_tools is not None:
+        document["paths"]["/orchestrate"] = builder.script_operations(*script_tools)
     return builder.components.resolve({**document, "components": components})
 
 
@@ -132,14 +133,19 @@ class _DocumentBuilder:
                 }
         return {**calls, **plans, **uploads}
 
-    def script_operation(self, tool: Tool) -> JsonObject:
-        """Return the operation that runs a script."""
+    def script_operations(self, run: Tool, stubs: Tool) -> JsonObject:
+        """Return the operations that run a script, and return the functions that it can call."""
         operation_id = self._new_id("orchestrate")
-        body = self._request_body(operation_id, tool)
-        success = self._success_response(operation_id, tool)
-        operation = self._operation(tool, body, success)
+        body = self._request_body(operation_id, run)
+        success = self._success_response(operation_id, run)
+        operation = self._operation(run, body, success)
         operation["parameters"].append(_option_parameter(options_for("http")["dry_run"]))
-        return {"operationId": operation_id, **operation}
+        stubs_id = f"{operation_id}_stubs"
+        answer = self._success_response(stubs_id, stubs)
+        return {
+            "post": {"operationId": operation_id, **operation},
+            "get": self._get_operation(stubs_id, stubs, answer),
+        }
 
     def _new_id(self, base: str) -> str:
         """Return an operation id that no other operation has."""

@@ -17,10 +17,8 @@ from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_formats import describe_tool
 from tooli.http.call_events import has_context
 from tooli.http.html_page import read_page
-from tooli.http.script_requests import make_script_tool
+from tooli.http.script_requests import make_script_tools
 from tooli.inputs.uploads import upload_parameters
-from tooli.orchestrate.sandbox import SANDBOX_PACKAGE
-from tooli.serving.dispatcher import is_installed
 from tooli.serving.served_functions import list_prompts, list_resources
 from tooli.text.json_encoder import encode
 
@@ -54,8 +52,7 @@ class InfoPages:
         tool_paths = _PRIVATE_PATHS if settings.tools else ()
         self._json_paths = ("/health", "/ready", *tool_paths)
         self._has_mcp = "/mcp" in settings.mounts
-        is_served = settings.tools and settings.orchestrate
-        self._has_scripts = is_served and is_installed(SANDBOX_PACKAGE)
+        self._serves_scripts = settings.tools and settings.orchestrate
         self._page = read_page() if settings.page and settings.tools else None
 
     def paths(self) -> tuple[str, ...]:
@@ -104,7 +101,7 @@ class InfoPages:
             list(tools.values()),
             server_url=root or None,
             secured=self._requires_token,
-            script_tool=make_script_tool(self._dispatcher) if self._has_scripts else None,
+            script_tools=make_script_tools(self._dispatcher) if self._serves_scripts else None,
         )
 
     def _describe(self, name: str, tool: Tool, view: CallerView) -> JsonObject:

@@ -13,10 +13,12 @@ from tooli.annotations import ReadOnly
 from tooli.http.get_requests import turn_into_post
 from tooli.http.path_errors import method_error
 from tooli.orchestrate.run_tool import make_run_tool
+from tooli.orchestrate.sandbox import SANDBOX_PACKAGE
 from tooli.orchestrate.script_tools import read_script_tools, select_tools, where_stubs_are
 from tooli.orchestrate.stubs import render_stubs
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.schema.tool_reader import read_tool
+from tooli.serving.dispatcher import is_installed
 
 TYPE_CHECKING = False
 
@@ -50,7 +52,7 @@ def read_script_request(api: Api, request: HttpRequest, path: str) -> Tool | Non
     if request.method == "POST":
         return make_script_tool(dispatcher)
     api.access_control.check_site(request)  # a browser has not asked this server first
-    tool = dispatcher.cached("stubs of scripts", lambda: _make_stubs_tool(dispatcher))
+    tool = make_stubs_tool(dispatcher)
     turn_into_post(request, tool, root)
     return tool
 
@@ -67,7 +69,19 @@ def make_script_tool(dispatcher: ToolDispatcher) -> Tool:
     return dispatcher.cached("scripts", make)
 
 
-def _make_stubs_tool(dispatcher: ToolDispatcher) -> Tool:
+def make_script_tools(dispatcher: ToolDispatcher) -> tuple[Tool, Tool] | None:
+    """Return the tools that run a script and show its functions; None without the sandbox."""
+    if not is_installed(SANDBOX_PACKAGE):
+        return None
+    return make_script_tool(dispatcher), make_stubs_tool(dispatcher)
+
+
+def make_stubs_tool(dispatcher: ToolDispatcher) -> Tool:
+    """Return the tool that shows the functions that a script of its caller can call."""
+    return dispatcher.cached("stubs of scripts", lambda: _read_stubs_tool(dispatcher))
+
+
+def _read_stubs_tool(dispatcher: ToolDispatcher) -> Tool:
     def stubs(ctx: Context, tools: list[str] | None = None, read_only: bool = False) -> str:
         """Return the functions that a script can call, as typed Python stubs."""
         stubs_at = where_stubs_are("http")

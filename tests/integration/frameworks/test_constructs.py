@@ -115,7 +115,11 @@ def test_client_of_an_npm_package(framework: str, tmp_path: Path) -> None:
 # ------------------------------------------------------------------ agent programs
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.agent)
+@pytest.mark.parametrize(
+    "program",
+    [program for program in PROGRAMS if program.has_project_servers],
+    ids=lambda program: program.agent,
+)
 def test_agent_program(program: Program, tmp_path: Path) -> None:
     place = Workplace(program, tmp_path)
     place.shop("mcp", "add", "--agent", program.agent)

@@ -34,6 +34,13 @@ def make_config(default: list[str | int], additional: dict[str, list[int]]) -> s
     return "\n".join(lines)
 
 
+SCRIPTS_CONFIG = """
+[[operations]]
+include-path = '/orchestrate'
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 404, 409, 422, 428]
+"""
+"""The schema allows scripts that are not Python, and names of functions that do not exist."""
+
 SAMPLE_CONFIG = make_config(
     ["2xx"],
     {
@@ -56,7 +63,8 @@ include-path = '/uploads/find-files'
 checks.negative_data_rejection.expected-statuses = [200, '4xx']
 """
 # the schema allows paths that do not exist or that the server may not read
-FILES_CONFIG = make_config(["2xx", 403, 404, 422], {})
+FILES_CONFIG = make_config(["2xx", 403, 404, 422], {}) + SCRIPTS_CONFIG
+SAMPLE_CONFIG += SCRIPTS_CONFIG
 PLAN_ONLY = [
     word
     for kind in ("tools", "uploads")
