@@ -37,7 +37,7 @@ def make_config(default: list[str | int], additional: dict[str, list[int]]) -> s
 SCRIPTS_CONFIG = """
 [[operations]]
 include-path = '/orchestrate'
-checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 404, 409, 422, 428]
+checks.positive_data_acceptance.expected-statuses = ["2xx", 304, 400, 403, 404, 409, 422, 428]
 """
 """The schema allows scripts that are not Python, and names of functions that do not exist."""
 
