@@ -13,7 +13,10 @@ from tooli import Tooli
 from tooli.annotations import ReadOnly
 from tooli.core.tool import Tool
 from tooli.describe.mcp_tools import tools_by_safe_name
+from tooli.mcp.code_mode import CodeMode
+from tooli.mcp.deferred_tools import DeferredTools
 from tooli.providers import LocalProvider, Provider, described_tool
+from tooli.serving.dispatcher import ToolDispatcher
 from tooli.testing import invoke
 
 SPELLINGS = ["find-orders", "find_orders", "find-orders@9.0"]
@@ -91,7 +94,7 @@ def test_commands_get_their_names_over_mcp_first(is_first: bool) -> None:
     assert [*named.values()] == [tool.key for tool in app.catalog]
 
 
-@pytest.mark.parametrize("name", ["run_tool", "run-tool", "search_tools", "RUN-TOOL"])
+@pytest.mark.parametrize("name", ["run_tool", "run-tool", "search_tools", "RUN-TOOL", "run-code"])
 @pytest.mark.parametrize("is_deferred", [False, True])
 def test_tools_that_find_and_run_tools(
     name: str, is_deferred: bool, monkeypatch: pytest.MonkeyPatch
@@ -101,14 +104,20 @@ def test_tools_that_find_and_run_tools(
     assert taken not in tools_by_safe_name(app.catalog)
     assert f"{taken}_2" in tools_by_safe_name(app.catalog)
     if is_deferred:
-        from tooli.mcp.deferred_tools import DeferredTools
-        from tooli.serving.dispatcher import ToolDispatcher
-
         deferred = DeferredTools(ToolDispatcher(app))
         assert [tool.key for tool in deferred.listed_tools.values()] == ["search-tools", "run-tool"]
         call = {"name": "run_tool", "arguments": {"name": "users_create"}}
         assert deferred.resolve_call("run_tool", call)[0] == "users_create"
         assert deferred.tools["users_create"].key == "users.create"
+
+
+def test_tools_of_code_mode() -> None:
+    app = make_app("run-code")
+    code_mode = CodeMode(ToolDispatcher(app))
+    assert [tool.key for tool in code_mode.listed_tools.values()] == ["search-tools", "run-code"]
+    for name in ("search_tools", "run_code"):
+        assert not code_mode.tools[name].is_provided
+    assert code_mode.tools["run_code_2"].is_provided
 
 
 def test_command_of_the_app_still_replaces_a_built_in_tool() -> None:

@@ -45,8 +45,10 @@ def safe_name(tool: Tool) -> str:
     return "".join(c if c.isalnum() and c.isascii() else "_" for c in tool.key).lower()
 
 
-BUILTIN_TOOLS = ("search_tools", "run_tool")
-"""Tools of a server that finds tools by search. A command of the app can replace them."""
+SEARCH_TOOL, RUN_TOOL, RUN_CODE_TOOL = "search_tools", "run_tool", "run_code"
+BUILTIN_TOOLS = (SEARCH_TOOL, RUN_TOOL, RUN_CODE_TOOL)
+"""Tools of a server that finds tools by search. A command of the app can replace them, but the tool
+of a provider cannot."""
 
 
 def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:

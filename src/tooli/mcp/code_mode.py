@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
-from tooli.describe.mcp_tools import can_be_confirmed, combine_hints, with_settings
+from tooli.describe.mcp_tools import RUN_CODE_TOOL, SEARCH_TOOL, can_be_confirmed, with_settings
 from tooli.mcp.tool_listing import ToolListing
 from tooli.orchestrate.run_tool import make_check, make_script, mark_script, run_for
 from tooli.orchestrate.sandbox import INSTALL_COMMAND, SANDBOX_PACKAGE
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tooli.serving.caller_view import CallerView
     from tooli.serving.dispatcher import ToolDispatcher
 
-SEARCH_TOOL, RUN_TOOL = "search_tools", "run_code"
 MAX_FOUND = 200
 """Maximum number of functions that one search returns."""
 
@@ -39,6 +38,7 @@ MAX_FOUND = 200
 class CodeMode(ToolListing):
     """The two tools of code mode. All rules for callers apply to the calls of a script."""
 
+    run_tool_name = RUN_CODE_TOOL
     instructions = (
         "search_tools returns the tools as Python functions. run_code runs a script that calls "
         "them: prefer one script to many calls."
@@ -47,7 +47,7 @@ class CodeMode(ToolListing):
     def __init__(self, dispatcher: ToolDispatcher) -> None:
         message = "Code mode needs the package pydantic-monty, which is not installed."
         require_package(SANDBOX_PACKAGE, message, f"Run: {INSTALL_COMMAND}")
-        self._dispatcher = dispatcher
+        super().__init__(dispatcher)
         # The tools need no scopes. The access rules of the tools that a script calls apply.
         options: CommandOptions = {"auth": (), "annotations": ReadOnly}
         self._search_tool = read_tool(
@@ -55,32 +55,14 @@ class CodeMode(ToolListing):
         )
 
     @property
-    def listed_tools(self) -> Mapping[str, Tool]:
-        """The search tool, the run tool, and those that are always visible."""
-        tools = self._dispatcher.tools
-        always_visible = {n: tool for n, tool in tools.items() if tool.guidance.always_visible}
-        builtin = {name: tools.get(name, tool) for name, tool in self._builtin_tools.items()}
-        return {**builtin, **always_visible}
-
-    @property
-    def tools(self) -> Mapping[str, Tool]:
-        """Every tool that can be called. An app's own `run_code` replaces the built-in one."""
-        return {**self._builtin_tools, **self._dispatcher.tools}
-
-    @property
-    def _builtin_tools(self) -> Mapping[str, Tool]:
-        run_tool = self._dispatcher.cached("run_code", self._make_run_tool)
-        return {SEARCH_TOOL: self._search_tool, RUN_TOOL: run_tool}
-
-    def hints_of(self, tool: Tool) -> dict[str, bool] | None:
-        """Return the annotations of `run_code`: the worst of the tools that it can run."""
-        if tool is not self._builtin_tools[RUN_TOOL]:
-            return None
-        return combine_hints(self._dispatcher.tools.values())
+    def builtin_tools(self) -> Mapping[str, Tool]:
+        """The tools that search and that run scripts."""
+        run_tool = self._dispatcher.cached(RUN_CODE_TOOL, self._make_run_tool)
+        return {SEARCH_TOOL: self._search_tool, RUN_CODE_TOOL: run_tool}
 
     def needs_all_scopes(self, name: str) -> bool:
         """True for the two tools of code mode."""
-        return name in self._builtin_tools and name not in self._dispatcher.tools
+        return name in self.builtin_tools and name not in self._dispatcher.tools
 
     # -------------------------------------------------------------- the two tools
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.core.tool import quote
-from tooli.describe.mcp_tools import BUILTIN_TOOLS, combine_hints
+from tooli.describe.mcp_tools import RUN_TOOL, SEARCH_TOOL
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.errors import InputError, Suggestion
 from tooli.mcp.tool_listing import ToolListing
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
     from tooli.serving.caller_view import CallerView
     from tooli.serving.dispatcher import ToolDispatcher
 
-SEARCH_TOOL, RUN_TOOL = BUILTIN_TOOLS
-
 
 class DeferredTools(ToolListing):
     """The tools that an app with deferred discovery lists, and the tools that can be called."""
 
+    run_tool_name = RUN_TOOL
     instructions = "Find tools with search_tools, then call them with run_tool."
 
     def __init__(self, dispatcher: ToolDispatcher) -> None:
-        self._dispatcher = dispatcher
+        super().__init__(dispatcher)
         # The built-in tools need no scopes. The access rules of the called tool apply.
         search_options: CommandOptions = {"auth": (), "annotations": ReadOnly}
         run_options: CommandOptions = {"auth": (), "input_schema": _RUN_TOOL_SCHEMA}
@@ -49,26 +48,9 @@ class DeferredTools(ToolListing):
         }
 
     @property
-    def listed_tools(self) -> Mapping[str, Tool]:
-        """The listed tools: the search tool, the run tool, and those that are always visible."""
-        tools = self._dispatcher.tools
-        always_visible = {n: tool for n, tool in tools.items() if tool.guidance.always_visible}
-        builtin = {name: tools.get(name, tool) for name, tool in self._builtin_tools.items()}
-        return {**builtin, **always_visible}
-
-    @property
-    def tools(self) -> Mapping[str, Tool]:
-        """Every tool that can be called. An app's own `search_tools` replaces the built-in one."""
-        return {**self._builtin_tools, **self._dispatcher.tools}
-
-    def hints_of(self, tool: Tool) -> dict[str, bool] | None:
-        """Return the annotations of `run_tool`: the worst of the tools that it can run.
-
-        Returns None for any other tool: its own annotations apply.
-        """
-        if tool is not self._builtin_tools[RUN_TOOL]:
-            return None
-        return combine_hints(self._dispatcher.tools.values())
+    def builtin_tools(self) -> Mapping[str, Tool]:
+        """The tools that search and that run a tool."""
+        return self._builtin_tools
 
     def needs_all_scopes(self, name: str) -> bool:
         """True for the search: its answer contains what the scopes allow the caller to see."""
