@@ -146,7 +146,8 @@ async def test_calls_have_the_token_of_the_request() -> None:
     assert anonymous.status == 401
 
 
-async def test_script_ends_when_its_client_disconnects() -> None:
+async def start_hanging_script() -> tuple[AsgiClient, asyncio.Task[None], asyncio.Event]:
+    """Start a script whose tool never returns; the event is set when the tool has ended."""
     app = Tooli("app")
     has_started, has_ended = asyncio.Event(), asyncio.Event()
 
@@ -162,6 +163,11 @@ async def test_script_ends_when_its_client_disconnects() -> None:
     client.send_body(b'{"code": "await hang()"}')
     task = client.start("POST", "/orchestrate", [HOST, JSON])
     await asyncio.wait_for(has_started.wait(), 120)
+    return client, task, has_ended
+
+
+async def test_script_ends_when_its_client_disconnects() -> None:
+    client, task, has_ended = await start_hanging_script()
     client.disconnect()
     await asyncio.wait_for(task, 120)
     assert has_ended.is_set()
@@ -169,21 +175,7 @@ async def test_script_ends_when_its_client_disconnects() -> None:
 
 
 async def test_script_ends_when_its_request_is_cancelled() -> None:
-    app = Tooli("app")
-    has_started, has_ended = asyncio.Event(), asyncio.Event()
-
-    @app.command(annotations=ReadOnly)
-    async def hang() -> None:
-        has_started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            has_ended.set()
-
-    client = AsgiClient(app.asgi(mcp=False))
-    client.send_body(b'{"code": "await hang()"}')
-    task = client.start("POST", "/orchestrate", [HOST, JSON])
-    await asyncio.wait_for(has_started.wait(), 120)
+    _, task, has_ended = await start_hanging_script()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
