@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tooli import Tooli
 from tooli.mcp.tool_listing import ToolListing
+from tooli.serving.dispatcher import ToolDispatcher
 
 
 def test_a_call_runs_the_tool_that_it_names() -> None:
     params = {"name": "find", "arguments": {"text": "a"}}
-    assert ToolListing().resolve_call("find", params) == ("find", params)
+    listing = ToolListing(ToolDispatcher(Tooli("shop")))
+    assert listing.resolve_call("find", params) == ("find", params)
